@@ -5,9 +5,7 @@ the epoch rises: no call is paid for that did not run, and whatever ran is in ev
 """
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -15,17 +13,15 @@ from frontend.actions.registry import Registry
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.operations.holds import ListHolds
 from tests.frontend.calls.words import word_taken
-from tests.support.front_core import (
+from tests.support.front_core import (  # fmt: skip
     ALLOW,
-    DENY,
     HOLD,
     Core,
     action,
     does_and_says,
     front_core,
     refuses,
-    then,
-)  # fmt: skip
+)
 from tests.support.supervised import wait_until
 from tests.support.worker_desk import until
 
@@ -33,49 +29,24 @@ GONE = NotaryUnavailable("the database is gone", "store")
 LATE = NotarySilent("no answer within 10 s")
 
 
-async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
+async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
 
-        async def breaks_the_clock() -> None:
-            core.clock.is_broken = True
+    async def breaks_the_clock() -> None:
+        core.clock.is_broken = True
 
-        for answer in (ALLOW, HOLD):
-            core.policy.answer, core.policy.before = answer, breaks_the_clock
-            assert await agent.call() == (503, {"error": "clock_error"})
-            assert await agent.call() == (503, {"error": "clock_error"})
-            core.clock.is_broken = False
-        assert await core.remaining(agent) == 3
-        assert (await core.real.ask(ListHolds(None, 10))).approvals == []
-        core.policy.answer, core.policy.before = ALLOW, trio.lowlevel.checkpoint
-        assert (await agent.call())[0] == 200
+    for answer in (ALLOW, HOLD):
+        core.policy.answer, core.policy.before = answer, breaks_the_clock
+        assert await agent.call() == (503, {"error": "clock_error"})
+        assert await agent.call() == (503, {"error": "clock_error"})
+        core.clock.is_broken = False
+    assert await core.remaining(agent) == 3
+    assert (await core.real.ask(ListHolds(None, 10))).approvals == []
+    core.policy.answer, core.policy.before = ALLOW, trio.lowlevel.checkpoint
+    assert (await agent.call())[0] == 200
 
 
 # ------------------------------------------------------------------ the end of the process, at every step
-
-
-def cut_at(core: Core, operation: str, when: str) -> Callable[[trio.CancelScope], None]:
-    """Cancel the task just before, or just after, an operation."""
-
-    def arrange(scope: trio.CancelScope) -> None:
-        async def cut_first(ask: Any, args: Any, kwargs: Any) -> Any:
-            scope.cancel()
-            return await ask(*args, **kwargs)
-
-        core.client.faults[operation] = cut_first if when == "before" else then(scope.cancel)
-
-    return arrange
-
-
-async def test_a_denial_whose_task_is_cut_is_still_told(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = DENY
-        with trio.CancelScope() as scope:
-            cut_at(core, "Refuse", "before")(scope)
-            await agent.call()
-        (event,) = await core.events(event_type="ActionCall")
-        assert (event["decision"], event["error_code"]) == ("deny", "policy_denied")
 
 
 async def test_a_call_that_is_cut_while_it_waits_for_a_worker_is_not_paid_for_and_in_evidence(tmp_path: Path) -> None:
@@ -114,128 +85,84 @@ async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_sa
         assert core.desk.kills == [("compute-1", "its call was cut")]
 
 
-async def test_a_call_that_is_cut_as_its_worker_dies_unbegun_is_withdrawn_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        ((worker_id, process),) = core.desk.processes.items()
-        process.send_signal(signal.SIGSTOP)  # it will not take the word
-        state = core.notary_thread.state
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(agent.call)
-                await until(lambda: bool(state.under_way))
-                process.kill()
-                core.desk.note_end(worker_id, process.wait(60))
-                wait_until(lambda: state.unbegun)  # which the front has not heard
-                nursery.cancel_scope.cancel()
-        (event,) = await core.events(event_type="ActionCall")
-        assert (event["decision"], event["error_code"]) == ("error", "draining")
-        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
-        assert core.client.asked.count("Withdraw") == 1
-
-
-async def test_a_call_that_is_cut_once_its_result_is_here_leaves_its_own_receipt(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        with trio.fail_after(60), trio.CancelScope() as scope:
-            cut_at(core, "Close", "before")(scope)
-            await agent.call()
-        (event,) = await core.events(event_type="ActionCall")
-        assert event["decision"] == "allow"
-        assert await core.unresolved() == 0
+async def test_a_call_that_is_cut_as_its_worker_dies_unbegun_is_withdrawn_once(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
+    ((worker_id, process),) = core.desk.processes.items()
+    process.send_signal(signal.SIGSTOP)  # it will not take the word
+    state = core.notary_thread.state
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.call)
+            await until(lambda: bool(state.under_way))
+            process.kill()
+            core.desk.note_end(worker_id, process.wait(60))
+            wait_until(lambda: state.unbegun)  # which the front has not heard
+            nursery.cancel_scope.cancel()
+    (event,) = await core.events(event_type="ActionCall")
+    assert (event["decision"], event["error_code"]) == ("error", "draining")
+    assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+    assert core.client.asked.count("Withdraw") == 1
 
 
 # ------------------------------------------------------------------ answers of the notary that come too late
 
 
-async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_one_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = HOLD
-        core.client.faults |= {"Hold": does_and_says(LATE), "GetHold": refuses(GONE)}
-        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        assert await core.remaining(agent) == 2, "whoever approves it now runs a call that was paid for"
-        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
+async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_one_event(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
+    core.policy.answer = HOLD
+    core.client.faults |= {"Hold": does_and_says(LATE), "GetHold": refuses(GONE)}
+    assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+    assert await core.remaining(agent) == 2, "whoever approves it now runs a call that was paid for"
+    assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
 
 
-async def test_an_open_that_is_not_answered_is_undone_and_its_proof_is_no_replay(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.client.gives_up_opens(core.notary_thread)
-        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        (event,) = await core.events(event_type="ActionCall")
-        assert event["error_code"] == "replay_cache_unavailable"
-        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
-        assert core.desk.kills == [("compute-1", "the notary does not say whether its call may run")]
+async def test_an_open_that_is_not_answered_is_undone_and_its_proof_is_no_replay(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
+    core.client.gives_up_opens(core.notary_thread)
+    assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+    (event,) = await core.events(event_type="ActionCall")
+    assert event["error_code"] == "replay_cache_unavailable"
+    assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+    assert core.desk.kills == [("compute-1", "the notary does not say whether its call may run")]
 
 
-async def test_an_open_that_is_refused_after_its_time_has_one_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=1)
-        assert (await agent.call())[0] == 200
-        core.client.gives_up_opens(core.notary_thread)
-        assert (await agent.call(body={"n": 2}))[0] == 503
-        assert (await agent.call("unknown"))[0] == 404  # its event is written after those of the call before
-        events = await core.events(event_type="ActionCall")
-        assert len({one["trace_id"] for one in events}) == len(events) == 3
+async def test_an_open_that_is_refused_after_its_time_has_one_event(core: Core) -> None:
+    agent = await core.agent(max_calls=1)
+    assert (await agent.call())[0] == 200
+    core.client.gives_up_opens(core.notary_thread)
+    assert (await agent.call(body={"n": 2}))[0] == 503
+    assert (await agent.call("unknown"))[0] == 404  # its event is written after those of the call before
+    events = await core.events(event_type="ActionCall")
+    assert len({one["trace_id"] for one in events}) == len(events) == 3
 
 
-async def test_an_open_that_can_not_be_undone_stays_unresolved_and_shows(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.client.gives_up_opens(core.notary_thread)
-        core.client.faults["Withdraw"] = refuses(LATE)
-        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        await until(lambda: core.desk.ended != {})
-        assert (await core.remaining(agent), await core.unresolved()) == (2, 1)
-        assert await core.events(event_type="ActionCall") == [], "the end of the intent will be the call's one event"
+async def test_an_open_that_can_not_be_undone_stays_unresolved_and_shows(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
+    core.client.gives_up_opens(core.notary_thread)
+    core.client.faults["Withdraw"] = refuses(LATE)
+    assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+    await until(lambda: core.desk.ended != {})
+    assert (await core.remaining(agent), await core.unresolved()) == (2, 1)
+    assert await core.events(event_type="ActionCall") == [], "the end of the intent will be the call's one event"
 
 
-async def test_a_close_whose_answer_was_lost_is_a_failure_with_its_receipt(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.client.faults["Close"] = does_and_says(LATE)
-        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
-        assert await core.unresolved() == 0
-        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["allow"]
+async def test_a_close_whose_answer_was_lost_is_a_failure_with_its_receipt(core: Core) -> None:
+    agent = await core.agent(max_calls=3)
+    core.client.faults["Close"] = does_and_says(LATE)
+    assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
+    assert await core.unresolved() == 0
+    assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["allow"]
 
 
 # ------------------------------------------------------------------ what changes beside a call
 
 
-async def test_two_equal_calls_at_once_are_one_hold_and_one_debit(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=5)
-        core.policy.answer = HOLD
-        answers: list[tuple[int, Any]] = []
+async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_change_it(core: Core) -> None:
+    agent = await core.agent()
 
-        async def call() -> None:
-            answers.append(await agent.call())
+    async def swap() -> None:
+        core.services.configuration.current.registry = Registry()
 
-        both_asked = trio.Event()
-
-        async def meet() -> None:
-            if len(core.policy.questions) >= 2:
-                both_asked.set()
-            await both_asked.wait()
-
-        core.policy.before = meet
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(call)
-            nursery.start_soon(call)
-        assert [status for status, _ in answers] == [202, 202]
-        assert len({body["approval_id"] for _, body in answers}) == 1
-        assert await core.remaining(agent) == 4
-        assert len(await core.events(decision="pending_approval")) == 2
-
-
-async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_change_it(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-
-        async def swap() -> None:
-            core.services.configuration.current.registry = Registry()
-
-        core.policy.before = swap
-        assert (await agent.call())[0] == 200
-        assert await agent.call() == (404, {"error": "action_not_found"})
+    core.policy.before = swap
+    assert (await agent.call())[0] == 200
+    assert await agent.call() == (404, {"error": "action_not_found"})

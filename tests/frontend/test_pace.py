@@ -178,7 +178,9 @@ async def test_a_flood_of_leases_by_one_user_takes_none_of_another_s(tmp_path: P
         assert {await ask(1001), await ask(1002)} == {429}
         await core.services.refusals.tell_due()
         told = await core.events(event_type="LeaseIssued", decision="deny")
-        assert [one["attempts"]["count"] for one in told] == [4, 1]
+        assert [(one["principal"], one["error_code"], one["attempts"]) for one in told] == [
+            ("uid:1003", "identity_forbidden", {"count": count, "uid": 1003}) for count in (4, 1)
+        ]
 
 
 async def test_an_operator_who_asks_without_end_leaves_others_their_part(tmp_path: Path) -> None:

@@ -36,53 +36,50 @@ async def held_of_user(core: Core, uid: int) -> str:
     return str(pending["approval_id"])
 
 
-async def test_every_operators_route_is_refused_to_one_who_has_only_the_other_roles(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        for route in ROUTES:
-            if route.auth is not Auth.OPERATOR:
-                continue
-            assert route.roles, route.path
-            become(core, *(role for role in OPERATOR_ROLES if role not in route.roles))
-            path = route.path
-            for name in route.operation.segments:
-                path = path.replace("{" + name + "}", EXAMPLES.get(name, "some"))
-            status, body = await core.operate(route.method, path)
-            assert (status, body["error"]) == (403, "role_required"), (route.path, body)
-            assert " or ".join(role for role in OPERATOR_ROLES if role in route.roles) in body["message"]
-            core.clock.ahead += 1
-            core.services.rates = type(core.services.rates)()  # no bucket of a second ago is asked
+async def test_every_operators_route_is_refused_to_one_who_has_only_the_other_roles(core: Core) -> None:
+    for route in ROUTES:
+        if route.auth is not Auth.OPERATOR:
+            continue
+        assert route.roles, route.path
+        become(core, *(role for role in OPERATOR_ROLES if role not in route.roles))
+        path = route.path
+        for name in route.operation.segments:
+            path = path.replace("{" + name + "}", EXAMPLES.get(name, "some"))
+        status, body = await core.operate(route.method, path)
+        assert (status, body["error"]) == (403, "role_required"), (route.path, body)
+        assert " or ".join(role for role in OPERATOR_ROLES if role in route.roles) in body["message"]
+        core.clock.ahead += 1
+        core.services.rates = type(core.services.rates)()  # no bucket of a second ago is asked
 
 
-async def test_a_reader_sees_a_held_call_and_decides_nothing_until_a_reload_gives_the_role(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core)
-        path = f"/v1/approvals/{approval_id}"
-        become(core, "read")
-        assert (await core.operate("GET", path))[0] == 200
-        for verb in ("approve", "deny"):
-            status, body = await core.operate("POST", f"{path}/{verb}")
-            assert (status, body["error"]) == (403, "role_required")
-        assert await state_of(core, approval_id) == "pending"
-        (refused,) = await core.events(event_type="OperatorAuthFailed", decision="deny")
-        assert refused["error_code"] == "role_required"
-        assert refused["attempts"]["operator"] == "op"
-        become(core, "approve")
-        assert (await core.operate("GET", "/v1/approvals"))[0] == 200
-        assert (await core.operate("GET", "/v1/audit/events"))[0] == 403
-        assert (await core.operate("POST", f"{path}/approve"))[0] == 200
+async def test_a_reader_sees_a_held_call_and_decides_nothing_until_a_reload_gives_the_role(core: Core) -> None:
+    _, approval_id = await held(core)
+    path = f"/v1/approvals/{approval_id}"
+    become(core, "read")
+    assert (await core.operate("GET", path))[0] == 200
+    for verb in ("approve", "deny"):
+        status, body = await core.operate("POST", f"{path}/{verb}")
+        assert (status, body["error"]) == (403, "role_required")
+    assert await state_of(core, approval_id) == "pending"
+    (refused,) = await core.events(event_type="OperatorAuthFailed", decision="deny")
+    assert refused["error_code"] == "role_required"
+    assert refused["attempts"]["operator"] == "op"
+    become(core, "approve")
+    assert (await core.operate("GET", "/v1/approvals"))[0] == 200
+    assert (await core.operate("GET", "/v1/audit/events"))[0] == 403
+    assert (await core.operate("POST", f"{path}/approve"))[0] == 200
 
 
-async def test_to_teach_a_rule_by_an_approval_needs_the_role_that_changes_rules(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core)
-        become(core, "approve")
-        for query in ("learn_domain=bank.example", "learn_path=a"):
-            status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
-            assert (status, body["error"]) == (403, "role_required")
-            assert "administer" in body["message"]
-        assert await state_of(core, approval_id) == "pending"
-        (refused,) = await core.events(event_type="OperatorAuthFailed")
-        assert (refused["error_code"], refused["attempts"]["operator"]) == ("role_required", "op")
+async def test_to_teach_a_rule_by_an_approval_needs_the_role_that_changes_rules(core: Core) -> None:
+    _, approval_id = await held(core)
+    become(core, "approve")
+    for query in ("learn_domain=bank.example", "learn_path=a"):
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
+        assert (status, body["error"]) == (403, "role_required")
+        assert "administer" in body["message"]
+    assert await state_of(core, approval_id) == "pending"
+    (refused,) = await core.events(event_type="OperatorAuthFailed")
+    assert (refused["error_code"], refused["attempts"]["operator"]) == ("role_required", "op")
 
 
 async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_path: Path) -> None:

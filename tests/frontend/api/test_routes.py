@@ -18,7 +18,7 @@ from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from tests.support.coded import Coded
-from tests.support.front_core import API_KEY, front_core, refuses, signed
+from tests.support.front_core import API_KEY, Core, front_core, refuses, signed
 from tests.support.held_calls import held, state_of
 
 EXECUTE = "/v1/actions/echo/execute"
@@ -140,15 +140,14 @@ async def test_a_preview_of_what_can_be_no_action_leaves_its_event(tmp_path: Pat
     ],
     ids=str,
 )
-async def test_a_body_that_says_what_it_is_must_say_json(tmp_path: Path, types: list[str], status: int) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-type", one) for one in types]
-        answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
-        assert answer.status == status
-        if status == 415:
-            assert body_of(answer) == {"error": "unsupported_media_type"}
-            assert await core.events(event_type="ActionCall") == [], "refused before admission, as an unknown path is"
+async def test_a_body_that_says_what_it_is_must_say_json(core: Core, types: list[str], status: int) -> None:
+    agent = await core.agent()
+    headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-type", one) for one in types]
+    answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
+    assert answer.status == status
+    if status == 415:
+        assert body_of(answer) == {"error": "unsupported_media_type"}
+        assert await core.events(event_type="ActionCall") == [], "refused before admission, as an unknown path is"
 
 
 @pytest.mark.parametrize(
@@ -159,27 +158,23 @@ async def test_a_body_that_says_what_it_is_must_say_json(tmp_path: Path, types: 
     ],
     ids=str,
 )  # fmt: skip
-async def test_an_encoded_body_is_refused_instead_of_read_as_it_is(
-    tmp_path: Path, codings: list[str], status: int
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-encoding", one) for one in codings]
-        answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
-        assert answer.status == status
-        if status == 415:
-            message = "a body has no Content-Encoding: send it as it is"
-            assert body_of(answer) == {"error": "unsupported_media_type", "message": message}
+async def test_an_encoded_body_is_refused_instead_of_read_as_it_is(core: Core, codings: list[str], status: int) -> None:
+    agent = await core.agent()
+    headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-encoding", one) for one in codings]
+    answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
+    assert answer.status == status
+    if status == 415:
+        message = "a body has no Content-Encoding: send it as it is"
+        assert body_of(answer) == {"error": "unsupported_media_type", "message": message}
 
 
-async def test_an_empty_body_may_be_called_anything(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        path = f"/v1/approvals/{approval_id}/deny"
-        form = [("content-type", "application/x-www-form-urlencoded"), ("content-length", "0")]
-        form.append(("content-encoding", "gzip"))
-        answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY) + form)
-        assert answer.status == 200
+async def test_an_empty_body_may_be_called_anything(core: Core) -> None:
+    _agent, approval_id = await held(core)
+    path = f"/v1/approvals/{approval_id}/deny"
+    form = [("content-type", "application/x-www-form-urlencoded"), ("content-length", "0")]
+    form.append(("content-encoding", "gzip"))
+    answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY) + form)
+    assert answer.status == 200
 
 
 async def test_a_chunked_body_has_to_say_json_too(tmp_path: Path) -> None:
@@ -198,31 +193,29 @@ def trace_of(answer: Answer) -> str:
     return trace_id
 
 
-async def test_the_answer_to_a_call_and_to_a_decision_carries_the_trace_of_the_call(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        trace_id = (await core.events(event_type="ActionCall"))[0]["trace_id"]
-        for verb, status in (("approve", 200), ("approve", 404)):
-            path = f"/v1/approvals/{approval_id}/{verb}"
-            answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
-            assert answer.status == status
-            assert (trace_of(answer) == trace_id) == (status == 200)
-        refused = await agent.send("POST", EXECUTE, b"{")
-        assert trace_of(refused) == (await core.events(event_type="ActionCall"))[0]["trace_id"]
-
-
-async def test_every_answer_has_a_trace_of_its_own_that_its_events_have_too(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        for method, path in (
-            ("GET", "/v1/actions"), ("GET", "/nowhere"), ("PUT", "/healthz"), ("GET", "/healthz"),
-            ("GET", "/v1/admin/status"),
-        ):  # fmt: skip
-            trace_of(await core.ask(method, path))
-        traces = [trace_of(await core.ask("GET", "/v1/actions")) for _ in range(3)]
-        assert len(set(traces)) == 3
-        path = "/v1/admin/drain"
+async def test_the_answer_to_a_call_and_to_a_decision_carries_the_trace_of_the_call(core: Core) -> None:
+    agent, approval_id = await held(core)
+    trace_id = (await core.events(event_type="ActionCall"))[0]["trace_id"]
+    for verb, status in (("approve", 200), ("approve", 404)):
+        path = f"/v1/approvals/{approval_id}/{verb}"
         answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
-        assert [one["trace_id"] for one in await core.events(event_type="AdminDrain")] == [trace_of(answer)]
+        assert answer.status == status
+        assert (trace_of(answer) == trace_id) == (status == 200)
+    refused = await agent.send("POST", EXECUTE, b"{")
+    assert trace_of(refused) == (await core.events(event_type="ActionCall"))[0]["trace_id"]
+
+
+async def test_every_answer_has_a_trace_of_its_own_that_its_events_have_too(core: Core) -> None:
+    for method, path in (
+        ("GET", "/v1/actions"), ("GET", "/nowhere"), ("PUT", "/healthz"), ("GET", "/healthz"),
+        ("GET", "/v1/admin/status"),
+    ):  # fmt: skip
+        trace_of(await core.ask(method, path))
+    traces = [trace_of(await core.ask("GET", "/v1/actions")) for _ in range(3)]
+    assert len(set(traces)) == 3
+    path = "/v1/admin/drain"
+    answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
+    assert [one["trace_id"] for one in await core.events(event_type="AdminDrain")] == [trace_of(answer)]
 
 
 # ------------------------------------------------------------------ rates
@@ -232,20 +225,17 @@ async def test_every_answer_has_a_trace_of_its_own_that_its_events_have_too(tmp_
 
 
 @pytest.mark.parametrize("scheme", ["DPoP", "dpop", "DPOP"])
-async def test_a_receipt_is_shown_to_agents_and_operators_alike_on_the_merged_address(
-    tmp_path: Path, scheme: str
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        _, done = await agent.call()
-        path = f"/v1/receipts/{done['receipt_id']}"
-        shown = []
-        for key, token in ((agent.key, agent.token), (core.operator_key, API_KEY)):
-            headers = [(name, value.replace("DPoP ", f"{scheme} ")) for name, value in signed(key, "GET", path, token)]
-            answer = await core.ask("GET", path, b"", headers)
-            assert answer.status == 200
-            shown.append(answer.body)
-        assert shown[0] == shown[1]
+async def test_a_receipt_is_shown_to_agents_and_operators_alike_on_the_merged_address(core: Core, scheme: str) -> None:
+    agent = await core.agent()
+    _, done = await agent.call()
+    path = f"/v1/receipts/{done['receipt_id']}"
+    shown = []
+    for key, token in ((agent.key, agent.token), (core.operator_key, API_KEY)):
+        headers = [(name, value.replace("DPoP ", f"{scheme} ")) for name, value in signed(key, "GET", path, token)]
+        answer = await core.ask("GET", path, b"", headers)
+        assert answer.status == 200
+        shown.append(answer.body)
+    assert shown[0] == shown[1]
 
 
 async def test_without_credentials_it_is_401_whatever_path_query_and_body_say(tmp_path: Path) -> None:
@@ -289,55 +279,52 @@ BODIES = {
 }  # fmt: skip
 
 
-async def test_a_malformed_body_of_an_operator_is_400_and_decides_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        for (name, body), verb in product(BODIES.items(), ("deny", "approve")):
-            if verb == "approve" and name in ("number", "unknown"):
-                continue  # an approve has no use for what is in its body
-            object.__setattr__(core.services, "rates", type(core.services.rates)())
-            status, answer = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}", body)
-            assert (status, answer["error"]) == (400, "invalid_request"), (name, verb, answer)
-            assert answer["message"]
-        assert await state_of(core, approval_id) == "pending"
+async def test_a_malformed_body_of_an_operator_is_400_and_decides_nothing(core: Core) -> None:
+    _agent, approval_id = await held(core)
+    for (name, body), verb in product(BODIES.items(), ("deny", "approve")):
+        if verb == "approve" and name in ("number", "unknown"):
+            continue  # an approve has no use for what is in its body
+        object.__setattr__(core.services, "rates", type(core.services.rates)())
+        status, answer = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}", body)
+        assert (status, answer["error"]) == (400, "invalid_request"), (name, verb, answer)
+        assert answer["message"]
+    assert await state_of(core, approval_id) == "pending"
 
 
-async def test_a_change_with_an_unknown_parameter_is_400_and_changes_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        for path in (f"/v1/approvals/{approval_id}/deny", "/v1/admin/drain", "/v1/admin/revoke-all"):
-            status, body = await core.operate("POST", f"{path}?dry_run=true")
-            assert (status, body) == (
-                400,
-                {"error": "invalid_request", "message": "unknown query parameter; known are: none"},
-            )
-        status, body = await core.operate("DELETE", "/v1/admin/domains/clear?acton=echo")
-        assert (status, body["message"]) == (400, "unknown query parameter; known are: action")
-        assert await state_of(core, approval_id) == "pending"
-        assert not core.services.admission.is_draining
+async def test_a_change_with_an_unknown_parameter_is_400_and_changes_nothing(core: Core) -> None:
+    _agent, approval_id = await held(core)
+    for path in (f"/v1/approvals/{approval_id}/deny", "/v1/admin/drain", "/v1/admin/revoke-all"):
+        status, body = await core.operate("POST", f"{path}?dry_run=true")
+        assert (status, body) == (
+            400,
+            {"error": "invalid_request", "message": "unknown query parameter; known are: none"},
+        )
+    status, body = await core.operate("DELETE", "/v1/admin/domains/clear?acton=echo")
+    assert (status, body["message"]) == (400, "unknown query parameter; known are: action")
+    assert await state_of(core, approval_id) == "pending"
+    assert not core.services.admission.is_draining
 
 
 # ------------------------------------------------------------------ stores that fail, seen from every endpoint
 
 
-async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        gone = refuses(NotaryUnavailable("gone"))
-        for operation in ("GetHold", "ListHolds", "MoveHold"):
-            core.client.faults[operation] = gone
-        for method, path in (
-            ("GET", "/v1/approvals"),
-            ("GET", f"/v1/approvals/{approval_id}"),
-            ("POST", f"/v1/approvals/{approval_id}/approve"),
-            ("POST", f"/v1/approvals/{approval_id}/deny"),
-        ):
-            assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
-        assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
-        core.client.faults["UseProof"] = gone
-        assert await core.operate("GET", "/v1/approvals") == (503, {"error": "replay_cache_unavailable"})
-        with trio.fail_after(60):
-            assert (await core.ask("GET", "/healthz")).status == 200
+async def test_a_store_that_fails_is_503_wherever_it_is_needed(core: Core) -> None:
+    agent, approval_id = await held(core)
+    gone = refuses(NotaryUnavailable("gone"))
+    for operation in ("GetHold", "ListHolds", "MoveHold"):
+        core.client.faults[operation] = gone
+    for method, path in (
+        ("GET", "/v1/approvals"),
+        ("GET", f"/v1/approvals/{approval_id}"),
+        ("POST", f"/v1/approvals/{approval_id}/approve"),
+        ("POST", f"/v1/approvals/{approval_id}/deny"),
+    ):
+        assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
+    assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
+    core.client.faults["UseProof"] = gone
+    assert await core.operate("GET", "/v1/approvals") == (503, {"error": "replay_cache_unavailable"})
+    with trio.fail_after(60):
+        assert (await core.ask("GET", "/healthz")).status == 200
 
 
 async def test_a_lease_is_issued_without_budgets_unless_it_has_one_to_keep(tmp_path: Path) -> None:

@@ -127,6 +127,9 @@ def settings(*rows: CertificateSettings, **more: Any) -> IdentitySettings:
     return IdentitySettings(principals=users, edge_uids=(EDGE,), certificates=rows, **more)
 
 
+pytestmark = pytest.mark.front(workers=0, identity=settings(*ROWS))
+
+
 async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[int, dict[str, Any]]:
     body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk})
     peer = PeerCredentials(1, uid, 1)
@@ -136,47 +139,43 @@ async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[i
     return answer.status, msgspec.json.decode(answer.body)
 
 
-async def test_good_certificates_give_leases_and_hostile_ones_none(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
-        core.services.rates.take = lambda *_: None  # type: ignore[method-assign]
-        core.clock.stop()
-        for name, (make, principal, subject) in GOOD.items():
-            status, body = await ask(core, ("client-cert", make(core.clock.right)))
-            assert status == 200, (name, body)
-            (event, *_) = await core.events(event_type="LeaseIssued", principal=principal)
-            told = [event.get(one) for one in ("identity_method", "identity_issuer", "identity_subject")]
-            assert told == ["x509", None, subject], name
-        for name, make in HOSTILE.items():
-            status, body = await ask(core, ("client-cert", make(core.clock.right)))
-            assert (status, body.get("error")) == (403, "identity_forbidden"), (name, body)
+async def test_good_certificates_give_leases_and_hostile_ones_none(core: Core) -> None:
+    core.services.rates.take = lambda *_: None  # type: ignore[method-assign]
+    core.clock.stop()
+    for name, (make, principal, subject) in GOOD.items():
+        status, body = await ask(core, ("client-cert", make(core.clock.right)))
+        assert status == 200, (name, body)
+        (event, *_) = await core.events(event_type="LeaseIssued", principal=principal)
+        told = [event.get(one) for one in ("identity_method", "identity_issuer", "identity_subject")]
+        assert told == ["x509", None, subject], name
+    for name, make in HOSTILE.items():
+        status, body = await ask(core, ("client-cert", make(core.clock.right)))
+        assert (status, body.get("error")) == (403, "identity_forbidden"), (name, body)
 
 
-async def test_a_row_says_owner_and_scopes(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
-        for make, owner, scopes in (
-            (shown(A), "team", ("tools:call", "a:b")),
-            (shown(email("bob@corp.example")), None, ("tools:call",)),
-        ):
-            identity = core.services.remote.certificates.judge(make(core.clock.right))
-            assert (identity.owner, identity.scopes_allowed) == (owner, scopes)
+async def test_a_row_says_owner_and_scopes(core: Core) -> None:
+    for make, owner, scopes in (
+        (shown(A), "team", ("tools:call", "a:b")),
+        (shown(email("bob@corp.example")), None, ("tools:call",)),
+    ):
+        identity = core.services.remote.certificates.judge(make(core.clock.right))
+        assert (identity.owner, identity.scopes_allowed) == (owner, scopes)
 
 
-async def test_certificates_are_looked_at_from_the_edge_alone(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
-        good = ("client-cert", shown(A)(core.clock.right))
-        assert (await ask(core, good, uid=LOCAL))[0] == 200
-        assert (await ask(core, ("client-cert", "nonsense"), uid=LOCAL))[0] == 200
-        assert (await ask(core, good, uid=7))[0] == 403
-        issued = await core.events(event_type="LeaseIssued", decision="allow")
-        assert {(one["principal"], one["identity_method"]) for one in issued} == {("billing", "peercred")}
+async def test_certificates_are_looked_at_from_the_edge_alone(core: Core) -> None:
+    good = ("client-cert", shown(A)(core.clock.right))
+    assert (await ask(core, good, uid=LOCAL))[0] == 200
+    assert (await ask(core, ("client-cert", "nonsense"), uid=LOCAL))[0] == 200
+    assert (await ask(core, good, uid=7))[0] == 403
+    issued = await core.events(event_type="LeaseIssued", decision="allow")
+    assert {(one["principal"], one["identity_method"]) for one in issued} == {("billing", "peercred")}
 
 
 @pytest.mark.parametrize("more", [("client-cert", "again"), ("authorization", "Bearer a.b.c"), ("authorization", "")])
-async def test_a_certificate_beside_another_credential_gives_no_lease(tmp_path: Path, more: tuple[str, str]) -> None:
-    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
-        good = ("client-cert", shown(A)(core.clock.right))
-        status, body = await ask(core, good, more)
-        assert (status, body["error"]) == (403, "identity_forbidden")
+async def test_a_certificate_beside_another_credential_gives_no_lease(core: Core, more: tuple[str, str]) -> None:
+    good = ("client-cert", shown(A)(core.clock.right))
+    status, body = await ask(core, good, more)
+    assert (status, body["error"]) == (403, "identity_forbidden")
 
 
 async def test_without_rows_a_certificate_is_not_looked_at(tmp_path: Path) -> None:
@@ -187,12 +186,11 @@ async def test_without_rows_a_certificate_is_not_looked_at(tmp_path: Path) -> No
         assert "does not show exactly one" in event["reason"]
 
 
-async def test_a_lease_never_outlives_its_certificate(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
-        for life, least, most in ((40, 0, 40), (100_000, 290, 310)):
-            now = core.clock.right
-            _, body = await ask(core, ("client-cert", shown(A, ends=life)(now)))
-            assert least <= parse_iso(body["expires_at"]) - int(now) <= most
+async def test_a_lease_never_outlives_its_certificate(core: Core) -> None:
+    for life, least, most in ((40, 0, 40), (100_000, 290, 310)):
+        now = core.clock.right
+        _, body = await ask(core, ("client-cert", shown(A, ends=life)(now)))
+        assert least <= parse_iso(body["expires_at"]) - int(now) <= most
 
 
 @pytest.mark.parametrize("principal", ["billing", "corp", "the-root-agent", "gateway"])

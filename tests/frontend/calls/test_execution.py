@@ -163,10 +163,9 @@ async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_bac
         assert (await core.remaining(both.second), await core.unresolved()) == (3, 1)
 
 
-async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        force_setattr(core.services.pipeline.execution, "is_proxy_down", lambda: True)
-        assert (await (await core.agent()).call())[0] == 200
+async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(core: Core) -> None:
+    force_setattr(core.services.pipeline.execution, "is_proxy_down", lambda: True)
+    assert (await (await core.agent()).call())[0] == 200
 
 
 async def test_a_plan_too_large_for_a_frame_is_an_internal_error_and_costs_nothing(
@@ -249,14 +248,13 @@ async def test_a_worker_whose_call_takes_long_is_given_none_ahead(tmp_path: Path
         core.desk.go_on("compute-1")
 
 
-async def test_a_worker_whose_call_has_no_evidence_serves_the_next_one(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
-        assert (await agent.call())[0] == 500
-        core.client.faults.clear()
-        assert (await agent.call())[0] == 200
-        assert (core.desk.kills, core.desk.ended) == ([], {})
+async def test_a_worker_whose_call_has_no_evidence_serves_the_next_one(core: Core) -> None:
+    agent = await core.agent()
+    core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+    assert (await agent.call())[0] == 500
+    core.client.faults.clear()
+    assert (await agent.call())[0] == 200
+    assert (core.desk.kills, core.desk.ended) == ([], {})
 
 
 async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import trio
 
 from contract.failures import CallFailure
 from frontend.api.handlers.execute import CALL
@@ -77,82 +76,59 @@ async def intents(core: Core) -> int:
     return len([one for one in await core.events(event_type="ActionCall") if "intent_id" in one])
 
 
-async def test_a_call_that_was_executed_is_answered_with_its_receipt_and_costs_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=1)
-        first = await keyed(agent)
-        assert shown(first) == (200, None, False)
-        for key in ('"k"', "k"):
-            again = await keyed(agent, key)
-            assert shown(again) == (409, "already_executed", True)
-            assert dict(again.headers)["X-Receipt-Id"] == msgspec.json.decode(first.body)["receipt_id"]
-        assert (await intents(core), await core.remaining(agent)) == (1, 0)
-        event = (await core.events(event_type="ActionCall"))[0]
-        assert (event["decision"], event["error_code"], event["is_repeated"]) == ("deny", "already_executed", True)
-        assert shown(await keyed(agent, body={"n": 1.0})) == (409, "already_executed", True), "canonical: the same body"
-        assert shown(await keyed(agent, "another")) == (403, "budget_exhausted", False)
+async def test_a_call_that_was_executed_is_answered_with_its_receipt_and_costs_nothing(core: Core) -> None:
+    agent = await core.agent(max_calls=1)
+    first = await keyed(agent)
+    assert shown(first) == (200, None, False)
+    for key in ('"k"', "k"):
+        again = await keyed(agent, key)
+        assert shown(again) == (409, "already_executed", True)
+        assert dict(again.headers)["X-Receipt-Id"] == msgspec.json.decode(first.body)["receipt_id"]
+    assert (await intents(core), await core.remaining(agent)) == (1, 0)
+    event = (await core.events(event_type="ActionCall"))[0]
+    assert (event["decision"], event["error_code"], event["is_repeated"]) == ("deny", "already_executed", True)
+    assert shown(await keyed(agent, body={"n": 1.0})) == (409, "already_executed", True), "canonical: the same body"
+    assert shown(await keyed(agent, "another")) == (403, "budget_exhausted", False)
 
 
-async def test_of_calls_at_the_same_time_one_runs_and_the_others_hear_so(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        answers: list[tuple[int, str | None, bool]] = []
-
-        async def call() -> None:
-            answers.append(shown(await keyed(agent)))
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(call)
-        assert answers.count((200, None, False)) == 1
-        assert set(answers) <= {(200, None, False), (409, "call_in_progress", False), (409, "already_executed", True)}
-        assert await intents(core) == 1
+async def test_a_held_call_that_was_denied_is_answered_with_its_reason(core: Core) -> None:
+    agent = await core.agent()
+    core.policy.answer = HOLD
+    approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny", {"reason": "not today"}))[0] == 200
+    denied = await keyed(agent)
+    assert shown(denied) == (403, "policy_denied", True)
+    assert msgspec.json.decode(denied.body)["deny_reason"] == "not today"
 
 
-async def test_a_held_call_that_was_denied_is_answered_with_its_reason(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.policy.answer = HOLD
-        approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny", {"reason": "not today"}))[0] == 200
-        denied = await keyed(agent)
-        assert shown(denied) == (403, "policy_denied", True)
-        assert msgspec.json.decode(denied.body)["deny_reason"] == "not today"
+async def test_a_call_whose_end_is_not_known_says_when_to_ask_again(core: Core) -> None:
+    agent = await core.agent()
+    core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+    assert shown(await keyed(agent)) == (500, "evidence_persistence_failed", False), "its own key is no earlier call"
+    core.client.faults.clear()
+    again = await keyed(agent)
+    assert (shown(again), dict(again.headers)["Retry-After"]) == ((409, "call_in_progress", False), "1")
 
 
-async def test_a_call_whose_end_is_not_known_says_when_to_ask_again(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
-        assert shown(await keyed(agent)) == (500, "evidence_persistence_failed", False), (
-            "its own key is no earlier call"
-        )
-        core.client.faults.clear()
-        again = await keyed(agent)
-        assert (shown(again), dict(again.headers)["Retry-After"]) == ((409, "call_in_progress", False), "1")
+async def test_an_approved_call_whose_end_is_not_known_names_its_intent(core: Core) -> None:
+    agent = await core.agent()
+    core.policy.answer = HOLD
+    approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
+    core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 500
+    await core.services.upkeep.round()
+    core.client.faults.clear()
+    (intent,) = (await core.operate("GET", "/v1/admin/intents"))[1]["intents"]
+    again = await keyed(agent)
+    assert shown(again) == (409, "outcome_unknown", True)
+    assert dict(again.headers)["X-Intent-Id"] == intent["intent_id"]
 
 
-async def test_an_approved_call_whose_end_is_not_known_names_its_intent(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.policy.answer = HOLD
-        approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
-        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 500
-        await core.services.upkeep.round()
-        core.client.faults.clear()
-        (intent,) = (await core.operate("GET", "/v1/admin/intents"))[1]["intents"]
-        again = await keyed(agent)
-        assert shown(again) == (409, "outcome_unknown", True)
-        assert dict(again.headers)["X-Intent-Id"] == intent["intent_id"]
-
-
-async def test_a_wrong_key_is_refused_with_an_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        assert shown(await keyed(agent, "a b")) == (400, "invalid_idempotency_key", False)
-        event: dict[str, Any] = (await core.events(event_type="ActionCall"))[0]
-        assert (event["decision"], event["error_code"]) == ("deny", "invalid_idempotency_key")
+async def test_a_wrong_key_is_refused_with_an_event(core: Core) -> None:
+    agent = await core.agent()
+    assert shown(await keyed(agent, "a b")) == (400, "invalid_idempotency_key", False)
+    event: dict[str, Any] = (await core.events(event_type="ActionCall"))[0]
+    assert (event["decision"], event["error_code"]) == ("deny", "invalid_idempotency_key")
 
 
 async def test_a_call_that_failed_is_answered_with_the_same_headers(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.support.front_core import Core, Fault, front_core, refuses
 from tests.support.held_calls import filing
 from tests.support.worker_desk import until
 
+pytestmark = pytest.mark.front(workers=0)
+
 FILE = ExpectedFile(path="a", sha256="sha256:00", bytes=1)
 
 
@@ -68,22 +70,21 @@ async def code_of(core: Core) -> str:
     return refused.value.code
 
 
-async def test_a_worker_that_has_run_nothing_looks_and_the_event_is_the_operator_s_act(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        worker_id = await with_worker(core)
-        asked: list[VerifyIntent] = []
+async def test_a_worker_that_has_run_nothing_looks_and_the_event_is_the_operator_s_act(core: Core) -> None:
+    worker_id = await with_worker(core)
+    asked: list[VerifyIntent] = []
 
-        async def hears(_operation: Any, args: Any, _kwargs: Any) -> Looked:
-            asked.append(args[0])
-            return LOOKED
+    async def hears(_operation: Any, args: Any, _kwargs: Any) -> Looked:
+        asked.append(args[0])
+        return LOOKED
 
-        core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": hears}
-        assert await core.services.intents.verify("intent_1", OPERATOR) == LOOKED
-        (question,) = asked
-        assert (question.intent_id, question.worker_id) == ("intent_1", worker_id)
-        assert (question.event.event_type, question.event.principal) == ("IntentVerification", "operator:ada")
-        assert (question.event.operator_sender_binding, question.event.operator_proof_jti) == ("jkt", "jti")
-        assert core.desk.kills == []
+    core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": hears}
+    assert await core.services.intents.verify("intent_1", OPERATOR) == LOOKED
+    (question,) = asked
+    assert (question.intent_id, question.worker_id) == ("intent_1", worker_id)
+    assert (question.event.event_type, question.event.principal) == ("IntentVerification", "operator:ada")
+    assert (question.event.operator_sender_binding, question.event.operator_proof_jti) == ("jkt", "jti")
+    assert core.desk.kills == []
 
 
 async def test_a_worker_that_has_run_a_call_is_not_asked_to_look(tmp_path: Path) -> None:
@@ -98,20 +99,19 @@ async def test_a_worker_that_has_run_a_call_is_not_asked_to_look(tmp_path: Path)
         assert await code_of(core) == "overloaded"
 
 
-async def test_an_unknown_running_or_unverifiable_intent_is_not_looked_at(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        assert await code_of(core) == "intent_not_found"
-        for error in (NotaryUnavailable("gone"), NotaryRefused("it is not open")):
-            core.client.faults["ShowIntent"] = refuses(error)
-            assert await code_of(core) == "ledger_unavailable"
-        under_way = msgspec.structs.replace(detail("fs_hash", FILE), is_under_way=True)
-        core.client.faults["ShowIntent"] = says(under_way)
-        assert await code_of(core) == "intent_under_way"
-        core.client.faults["ShowIntent"] = says(detail("http_status"))
-        with pytest.raises(GateError, match="intent_not_verifiable") as refused:
-            await core.services.intents.verify("intent_1", OPERATOR)
-        assert refused.value.extra == {"message": VERIFIERS["http_status"].cannot_look}
-        assert "VerifyIntent" not in core.client.asked
+async def test_an_unknown_running_or_unverifiable_intent_is_not_looked_at(core: Core) -> None:
+    assert await code_of(core) == "intent_not_found"
+    for error in (NotaryUnavailable("gone"), NotaryRefused("it is not open")):
+        core.client.faults["ShowIntent"] = refuses(error)
+        assert await code_of(core) == "ledger_unavailable"
+    under_way = msgspec.structs.replace(detail("fs_hash", FILE), is_under_way=True)
+    core.client.faults["ShowIntent"] = says(under_way)
+    assert await code_of(core) == "intent_under_way"
+    core.client.faults["ShowIntent"] = says(detail("http_status"))
+    with pytest.raises(GateError, match="intent_not_verifiable") as refused:
+        await core.services.intents.verify("intent_1", OPERATOR)
+    assert refused.value.extra == {"message": VERIFIERS["http_status"].cannot_look}
+    assert "VerifyIntent" not in core.client.asked
 
 
 @pytest.mark.parametrize(
@@ -126,19 +126,17 @@ async def test_an_unknown_running_or_unverifiable_intent_is_not_looked_at(tmp_pa
     ids=["the worker ended", "it cannot be verified", "no evidence", "refused", "silence"],
 )
 async def test_a_look_without_an_answer_fails_and_its_worker_is_killed(
-    tmp_path: Path, answer: Fault, code: str, is_killed: bool
+    core: Core, answer: Fault, code: str, is_killed: bool
 ) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        worker_id = await with_worker(core)
-        core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": answer}
-        assert await code_of(core) == code
-        assert core.desk.kills == ([(worker_id, "it does not tell what it sees")] if is_killed else [])
+    worker_id = await with_worker(core)
+    core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": answer}
+    assert await code_of(core) == code
+    assert core.desk.kills == ([(worker_id, "it does not tell what it sees")] if is_killed else [])
 
 
-async def test_without_a_worker_nothing_is_asked(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["ShowIntent"] = says(detail("fs_hash", FILE))
-        core.desk.answers_needs = False
-        force_setattr(core.services.intents, "worker_wait_seconds", 0.0)
-        assert await code_of(core) == "overloaded"
-        assert "VerifyIntent" not in core.client.asked
+async def test_without_a_worker_nothing_is_asked(core: Core) -> None:
+    core.client.faults["ShowIntent"] = says(detail("fs_hash", FILE))
+    core.desk.answers_needs = False
+    force_setattr(core.services.intents, "worker_wait_seconds", 0.0)
+    assert await code_of(core) == "overloaded"
+    assert "VerifyIntent" not in core.client.asked

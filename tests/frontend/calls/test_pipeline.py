@@ -174,20 +174,19 @@ async def test_a_body_that_never_arrives_leaves_an_event(tmp_path: Path, code: s
         assert event["error_code"] == code
 
 
-async def test_a_forbidden_call_of_a_session_without_calls_left_is_denied_by_policy(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=1)
-        assert (await agent.call())[0] == 200
-        core.policy.answer = DENY
-        status, body = await agent.call()
-        assert (status, body["error"]) == (403, "policy_denied")
-        core.policy.answer = GateError("policy_engine_timeout")
-        assert await agent.call() == (503, {"error": "policy_engine_timeout"})
-        for answer in (ALLOW, HOLD):
-            core.policy.answer = answer
-            assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
-        codes = [event.get("error_code") for event in await core.events(event_type="ActionCall")]
-        assert codes == ["budget_exhausted", "budget_exhausted", "policy_engine_timeout", "policy_denied", None]
+async def test_a_forbidden_call_of_a_session_without_calls_left_is_denied_by_policy(core: Core) -> None:
+    agent = await core.agent(max_calls=1)
+    assert (await agent.call())[0] == 200
+    core.policy.answer = DENY
+    status, body = await agent.call()
+    assert (status, body["error"]) == (403, "policy_denied")
+    core.policy.answer = GateError("policy_engine_timeout")
+    assert await agent.call() == (503, {"error": "policy_engine_timeout"})
+    for answer in (ALLOW, HOLD):
+        core.policy.answer = answer
+        assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
+    codes = [event.get("error_code") for event in await core.events(event_type="ActionCall")]
+    assert codes == ["budget_exhausted", "budget_exhausted", "policy_engine_timeout", "policy_denied", None]
 
 
 async def test_the_providers_own_words_are_answered_where_the_manifest_says_so_and_nowhere_else(tmp_path: Path) -> None:
@@ -197,15 +196,14 @@ async def test_the_providers_own_words_are_answered_where_the_manifest_says_so_a
             assert (answer.status, dict(answer.headers).get("X-Provider-Error")) == (502, words)
 
 
-async def test_draining_and_overload_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.asked.clear()
-        with core.services.admission.enter():
-            object.__setattr__(core.services.admission, "_ceiling", 1)
-            answer = await agent.send("POST", PATH, {"n": 1})
-            assert (answer.status, dict(answer.headers)["Retry-After"]) == (503, "1")
-        core.services.admission.drain()
-        assert await agent.call() == (503, {"error": "draining"})
-        # but for the pulses, which ask once a second
-        assert set(core.client.asked) <= {"ReadStore", "ReadLedger"}
+async def test_draining_and_overload_are_refused_before_anything_is_asked(core: Core) -> None:
+    agent = await core.agent()
+    core.client.asked.clear()
+    with core.services.admission.enter():
+        object.__setattr__(core.services.admission, "_ceiling", 1)
+        answer = await agent.send("POST", PATH, {"n": 1})
+        assert (answer.status, dict(answer.headers)["Retry-After"]) == (503, "1")
+    core.services.admission.drain()
+    assert await agent.call() == (503, {"error": "draining"})
+    # but for the pulses, which ask once a second
+    assert set(core.client.asked) <= {"ReadStore", "ReadLedger"}

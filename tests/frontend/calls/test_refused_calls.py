@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 from msgspec.structs import force_setattr
@@ -16,6 +17,8 @@ from frontend.policy.question import Decision, Question
 from ipc.settings import LimitSettings
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.logs import capture_logs
+
+pytestmark = pytest.mark.front(workers=0)
 
 GONE = NotaryUnavailable("the database is gone", "store")
 PATH = "/v1/actions/echo/execute"
@@ -54,34 +57,32 @@ async def test_a_call_is_denied_unless_policy_allows_every_effect_of_its_action(
         assert (await agent.call())[0] == 200
 
 
-async def test_an_error_has_one_line_of_the_log(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        core.policy.answer = RuntimeError("ours")
-        with capture_logs() as lines:
-            assert (await agent.call())[0] == 500
-        words = [one["event"].partition(" ")[0] for one in of_the_front(lines)]
-        assert words == ["a", "error"], "what went wrong, and the call's"
-        core.policy.answer, core.client.faults["ReadBudget"] = HOLD, refuses(GONE)
-        budgeted = await core.agent(max_calls=1)
-        with capture_logs() as lines:
-            assert (await budgeted.call())[0] == 503
-        assert [one.get("code") for one in of_the_front(lines)] == ["budget_store_unavailable"]
+async def test_an_error_has_one_line_of_the_log(core: Core) -> None:
+    agent = await core.agent()
+    core.policy.answer = RuntimeError("ours")
+    with capture_logs() as lines:
+        assert (await agent.call())[0] == 500
+    words = [one["event"].partition(" ")[0] for one in of_the_front(lines)]
+    assert words == ["a", "error"], "what went wrong, and the call's"
+    core.policy.answer, core.client.faults["ReadBudget"] = HOLD, refuses(GONE)
+    budgeted = await core.agent(max_calls=1)
+    with capture_logs() as lines:
+        assert (await budgeted.call())[0] == 503
+    assert [one.get("code") for one in of_the_front(lines)] == ["budget_store_unavailable"]
 
 
-async def test_a_refusal_without_evidence_is_answered_with_the_failure_that_prevented_it(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        core.policy.answer = DENY
-        core.client.faults["Refuse"] = refuses(GONE)
-        with capture_logs() as lines:
-            assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        lines = of_the_front(lines)
-        assert [(one.get("code"), one.get("decision")) for one in lines] == [
-            ("evidence_store_unavailable", None), ("replay_cache_unavailable", "error"),
-        ]  # fmt: skip
-        assert lines[0]["cause"] == "the database is gone"
-        assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1
+async def test_a_refusal_without_evidence_is_answered_with_the_failure_that_prevented_it(core: Core) -> None:
+    agent = await core.agent()
+    core.policy.answer = DENY
+    core.client.faults["Refuse"] = refuses(GONE)
+    with capture_logs() as lines:
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+    lines = of_the_front(lines)
+    assert [(one.get("code"), one.get("decision")) for one in lines] == [
+        ("evidence_store_unavailable", None), ("replay_cache_unavailable", "error"),
+    ]  # fmt: skip
+    assert lines[0]["cause"] == "the database is gone"
+    assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1
 
 
 def without_store(core: Core) -> None:
@@ -116,12 +117,11 @@ async def test_without_the_store_refused_calls_have_an_event_each_and_a_flood_is
         assert last["session_id"] == agent.session_id
 
 
-async def test_an_internal_error_without_evidence_stays_an_internal_error(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        core.client.faults["Refuse"] = refuses(GONE)
-        core.policy.answer = RuntimeError("ours")
-        assert await agent.call() == (500, {"error": "internal_error"})
+async def test_an_internal_error_without_evidence_stays_an_internal_error(core: Core) -> None:
+    agent = await core.agent()
+    core.client.faults["Refuse"] = refuses(GONE)
+    core.policy.answer = RuntimeError("ours")
+    assert await agent.call() == (500, {"error": "internal_error"})
 
 
 async def test_a_refusal_by_rate_uses_no_proof_so_that_what_prevents_its_event_is_the_ledger(tmp_path: Path) -> None:
@@ -146,14 +146,13 @@ async def test_a_refused_call_is_its_session_s_to_pay_for_and_a_copy_of_one_is_n
         assert [(await agent.call())[0] for _ in range(3)] == [403, 403, 429]
 
 
-async def test_the_cause_of_a_refusal_is_in_evidence_where_there_is_one(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        for sent in ({"m": 1}, b"{"):
-            _, body = await agent.call(body=sent)
-            assert (await core.events(event_type="ActionCall"))[0]["reason"] == body["reason"]
-        await _copied(core, agent)
-        assert "reason" not in (await core.events(event_type="ActionCall"))[0]
+async def test_the_cause_of_a_refusal_is_in_evidence_where_there_is_one(core: Core) -> None:
+    agent = await core.agent()
+    for sent in ({"m": 1}, b"{"):
+        _, body = await agent.call(body=sent)
+        assert (await core.events(event_type="ActionCall"))[0]["reason"] == body["reason"]
+    await _copied(core, agent)
+    assert "reason" not in (await core.events(event_type="ActionCall"))[0]
 
 
 async def _copied(core: Core, agent: Agent) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 from msgspec.structs import replace
@@ -16,29 +17,30 @@ from tests.support.held_calls import held
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 
+pytestmark = pytest.mark.front(workers=0)
+
 
 async def ready(core: Core) -> tuple[int, dict[str, Any]]:
     answer = await core.ask("GET", "/readyz")
     return answer.status, msgspec.json.decode(answer.body)
 
 
-async def test_a_fresh_failure_shows_in_the_next_answer(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
-        assert (await ready(core))[0] == 200
-        core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
-        assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
-            "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
-            "actions_registered": 0, "crash_loops": [], "ledger_full": False,
-            "clock_error": None, "draining": False,
-        }  # fmt: skip
-        core.client.faults.clear()
-        core.client.faults["ReadLedger"] = refuses(NotaryUnavailable("gone"))
-        status, body = await ready(core)
-        assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, False)
-        core.client.faults.clear()
-        core.policy.is_available = False
-        assert (await ready(core))[1]["opa"] is False
+async def test_a_fresh_failure_shows_in_the_next_answer(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
+    assert (await ready(core))[0] == 200
+    core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
+    assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
+        "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
+        "actions_registered": 0, "crash_loops": [], "ledger_full": False,
+        "clock_error": None, "draining": False,
+    }  # fmt: skip
+    core.client.faults.clear()
+    core.client.faults["ReadLedger"] = refuses(NotaryUnavailable("gone"))
+    status, body = await ready(core)
+    assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, False)
+    core.client.faults.clear()
+    core.policy.is_available = False
+    assert (await ready(core))[1]["opa"] is False
 
 
 async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> None:
@@ -144,67 +146,62 @@ async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_b
     ]
 
 
-async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
-        core.services.crash_loops = ("template",)
-        status, body = await ready(core)
-        assert (status, body["status"], body["crash_loops"], body["ledger"]) == (503, "not_ready", ["template"], True)
-        _, report = await core.operate("GET", "/v1/admin/status")
-        assert (report["status"], report["crash_loops"]) == ("degraded", ["template"])
-        core.services.crash_loops = ()
-        assert (await ready(core))[0] == 200
+async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
+    core.services.crash_loops = ("template",)
+    status, body = await ready(core)
+    assert (status, body["status"], body["crash_loops"], body["ledger"]) == (503, "not_ready", ["template"], True)
+    _, report = await core.operate("GET", "/v1/admin/status")
+    assert (report["status"], report["crash_loops"]) == ("degraded", ["template"])
+    core.services.crash_loops = ()
+    assert (await ready(core))[0] == 200
 
 
-async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_service(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
-        core.services.crash_loops = ("deliverer",)
-        status, body = await ready(core)
-        assert (status, body["status"], body["crash_loops"]) == (200, "degraded", ["deliverer"])
-        _, report = await core.operate("GET", "/v1/admin/status")
-        assert (report["status"], report["crash_loops"]) == ("degraded", ["deliverer"])
-        core.services.crash_loops = ("deliverer", "template")
-        assert (await ready(core))[0] == 503
+async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_service(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
+    core.services.crash_loops = ("deliverer",)
+    status, body = await ready(core)
+    assert (status, body["status"], body["crash_loops"]) == (200, "degraded", ["deliverer"])
+    _, report = await core.operate("GET", "/v1/admin/status")
+    assert (report["status"], report["crash_loops"]) == ("degraded", ["deliverer"])
+    core.services.crash_loops = ("deliverer", "template")
+    assert (await ready(core))[0] == 503
 
 
-async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
-        core.clock.is_broken, core.clock.until = True, 1_790_000_000.0
-        status, body = await ready(core)
-        assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, True)
-        cause = "the wall clock has stepped back"
-        assert body["clock_error"] == {"cause": cause, "until": "2026-09-21T14:13:20.000Z"}
-        assert core.services.front_status().clock_error == ClockTold(cause, 1_790_000_000.0)
-        assert core.services.metrics.readiness_degraded.value("clock") == 1
-        core.clock.is_broken = False
-        assert (await ready(core))[0] == 200
+async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
+    core.clock.is_broken, core.clock.until = True, 1_790_000_000.0
+    status, body = await ready(core)
+    assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, True)
+    cause = "the wall clock has stepped back"
+    assert body["clock_error"] == {"cause": cause, "until": "2026-09-21T14:13:20.000Z"}
+    assert core.services.front_status().clock_error == ClockTold(cause, 1_790_000_000.0)
+    assert core.services.metrics.readiness_degraded.value("clock") == 1
+    core.clock.is_broken = False
+    assert (await ready(core))[0] == 200
 
 
-async def test_a_notary_whose_clock_is_wrong_shows_too(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
+async def test_a_notary_whose_clock_is_wrong_shows_too(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
 
-        async def tells_no_time(operation: Any, args: Any, kwargs: Any) -> Any:
-            status = await operation(*args, **kwargs)
-            return msgspec.structs.replace(status, clock_error=ClockTold("the wall clock has stepped back", None))
+    async def tells_no_time(operation: Any, args: Any, kwargs: Any) -> Any:
+        status = await operation(*args, **kwargs)
+        return msgspec.structs.replace(status, clock_error=ClockTold("the wall clock has stepped back", None))
 
-        core.client.faults["ReadLedger"] = tells_no_time
-        status, body = await ready(core)
-        assert (status, body["clock_error"]) == (503, {"cause": "the wall clock has stepped back", "until": None})
-        _, report = await core.operate("GET", "/v1/admin/status")
-        assert (report["status"], report["clock_error"]) == ("degraded", body["clock_error"])
+    core.client.faults["ReadLedger"] = tells_no_time
+    status, body = await ready(core)
+    assert (status, body["clock_error"]) == (503, {"cause": "the wall clock has stepped back", "until": None})
+    _, report = await core.operate("GET", "/v1/admin/status")
+    assert (report["status"], report["clock_error"]) == ("degraded", body["clock_error"])
 
 
-async def test_a_gateway_that_drains_is_not_ready_and_alive(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        object.__setattr__(core.services, "policy", core.policy)
-        assert (await ready(core))[1]["draining"] is False
-        core.services.admission.drain()
-        status, body = await ready(core)
-        assert (status, body["status"], body["draining"], body["redis"]) == (503, "not_ready", True, True)
-        assert (await core.ask("GET", "/healthz")).status == 200
+async def test_a_gateway_that_drains_is_not_ready_and_alive(core: Core) -> None:
+    object.__setattr__(core.services, "policy", core.policy)
+    assert (await ready(core))[1]["draining"] is False
+    core.services.admission.drain()
+    status, body = await ready(core)
+    assert (status, body["status"], body["draining"], body["redis"]) == (503, "not_ready", True, True)
+    assert (await core.ask("GET", "/healthz")).status == 200
 
 
 def test_a_status_is_ok_only_while_store_policy_and_ledger_work() -> None:

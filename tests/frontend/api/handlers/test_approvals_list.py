@@ -46,31 +46,29 @@ async def test_a_page_that_begins_a_millisecond_after_the_last_approval_misses_n
         assert {item["approval_id"] for item in (await listed(core, f"?before={behind}"))["approvals"]} == both
 
 
-async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core, secret="swordfish")
-        path = f"/v1/approvals/{approval_id}"
-        held_as = (await core.operate("GET", path))[1]
-        assert (held_as["request"]["secret"], held_as["state"]) == ("swordfish", "pending")
-        assert (await core.operate("POST", f"{path}/deny", {"reason": "no"}))[0] == 200
-        status, detail = await core.operate("GET", path)
-        assert (status, detail["state"], detail["deny_reason"]) == (200, "denied", "no")
-        grown = ("state", "status", "claimed_by", "claimed_at", "completed_at", "deny_reason")
-        assert {name: value for name, value in detail.items() if name not in grown} == {
-            name: value for name, value in held_as.items() if name not in grown
-        }
-        assert "swordfish" not in str(await listed(core)), "the list shows no request"
-        assert (await core.operate("POST", f"{path}/approve"))[0] == 404
+async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(core: Core) -> None:
+    _, approval_id = await held(core, secret="swordfish")
+    path = f"/v1/approvals/{approval_id}"
+    held_as = (await core.operate("GET", path))[1]
+    assert (held_as["request"]["secret"], held_as["state"]) == ("swordfish", "pending")
+    assert (await core.operate("POST", f"{path}/deny", {"reason": "no"}))[0] == 200
+    status, detail = await core.operate("GET", path)
+    assert (status, detail["state"], detail["deny_reason"]) == (200, "denied", "no")
+    grown = ("state", "status", "claimed_by", "claimed_at", "completed_at", "deny_reason")
+    assert {name: value for name, value in detail.items() if name not in grown} == {
+        name: value for name, value in held_as.items() if name not in grown
+    }
+    assert "swordfish" not in str(await listed(core)), "the list shows no request"
+    assert (await core.operate("POST", f"{path}/approve"))[0] == 404
 
 
-async def test_an_approval_that_has_expired_is_404_unless_it_is_asked_for(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core, secret="swordfish")
-        path = f"/v1/approvals/{approval_id}"
-        core.clock.ahead = 301
-        assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
-        status, detail = await core.operate("GET", f"{path}?ended=true")
-        assert (status, detail["state"], detail["request"]["secret"]) == (200, "expired", "swordfish")
-        assert detail["shown_hash"].startswith("sha256:")
-        assert (await core.operate("GET", f"{path}?ended=yes"))[0] == 400
-        assert (await core.operate("GET", "/v1/approvals/apr_nothing?ended=true"))[0] == 404
+async def test_an_approval_that_has_expired_is_404_unless_it_is_asked_for(core: Core) -> None:
+    _, approval_id = await held(core, secret="swordfish")
+    path = f"/v1/approvals/{approval_id}"
+    core.clock.ahead = 301
+    assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
+    status, detail = await core.operate("GET", f"{path}?ended=true")
+    assert (status, detail["state"], detail["request"]["secret"]) == (200, "expired", "swordfish")
+    assert detail["shown_hash"].startswith("sha256:")
+    assert (await core.operate("GET", f"{path}?ended=yes"))[0] == 400
+    assert (await core.operate("GET", "/v1/approvals/apr_nothing?ended=true"))[0] == 404

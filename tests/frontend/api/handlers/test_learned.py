@@ -13,6 +13,8 @@ from ipc.process.private_files import write_private
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses, registry_of, then
 from tests.support.held_calls import filing, reached, reaching
 
+pytestmark = pytest.mark.front(workers=0)
+
 FULL = NotaryUnavailable("the disk is full")
 DOMAINS, PATHS = "/v1/admin/domains", "/v1/admin/paths"
 HERE = {"action_id": "echo", "domain": "new.example"}
@@ -103,39 +105,36 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
 ]
 
 
-async def test_a_rule_that_can_not_be_learned_is_refused_by_its_code_and_not_stored(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        for method, path, body, status, code in REFUSED:
-            core.services.rates = type(core.services.rates)()
-            answer = await core.operate(method, path, body)
-            assert (answer[0], answer[1]["error"]) == (status, code), (method, path, body, answer)
-            if code.startswith("invalid"):
-                assert answer[1]["message"], answer
-        for kind in ("DomainAdded", "DomainRemoved", "PathAdded", "PathRemoved"):
-            assert await told(core, kind) == []
-        assert not (tmp_path / "fronts" / "learned.json").exists()
+async def test_a_rule_that_can_not_be_learned_is_refused_by_its_code_and_not_stored(core: Core, tmp_path: Path) -> None:
+    for method, path, body, status, code in REFUSED:
+        core.services.rates = type(core.services.rates)()
+        answer = await core.operate(method, path, body)
+        assert (answer[0], answer[1]["error"]) == (status, code), (method, path, body, answer)
+        if code.startswith("invalid"):
+            assert answer[1]["message"], answer
+    for kind in ("DomainAdded", "DomainRemoved", "PathAdded", "PathRemoved"):
+        assert await told(core, kind) == []
+    assert not (tmp_path / "fronts" / "learned.json").exists()
 
 
-async def test_a_rule_is_known_in_whatever_spelling_it_comes_again(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        again = HERE | {"domain": "NEW.Example"}
-        assert await core.operate("POST", DOMAINS, again) == (409, {"error": "domain_already_exists"})
-        assert await core.operate("DELETE", DOMAINS, again) == (200, {"removed": True})
-        assert (await core.operate("POST", PATHS, THERE))[0] == 200
-        glob = {"action_id": "echo", "path_glob": "new/**"}
-        assert await core.operate("POST", PATHS, glob) == (409, {"error": "path_already_exists"})
-        assert await core.operate("POST", PATHS, THERE | glob) == (409, {"error": "path_already_exists"})
-        assert await core.operate("DELETE", PATHS, glob) == (200, {"removed": True})
+async def test_a_rule_is_known_in_whatever_spelling_it_comes_again(core: Core) -> None:
+    assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
+    again = HERE | {"domain": "NEW.Example"}
+    assert await core.operate("POST", DOMAINS, again) == (409, {"error": "domain_already_exists"})
+    assert await core.operate("DELETE", DOMAINS, again) == (200, {"removed": True})
+    assert (await core.operate("POST", PATHS, THERE))[0] == 200
+    glob = {"action_id": "echo", "path_glob": "new/**"}
+    assert await core.operate("POST", PATHS, glob) == (409, {"error": "path_already_exists"})
+    assert await core.operate("POST", PATHS, THERE | glob) == (409, {"error": "path_already_exists"})
+    assert await core.operate("DELETE", PATHS, glob) == (200, {"removed": True})
 
 
-async def test_a_rule_of_an_action_that_is_gone_can_still_be_seen_and_removed(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
-        assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1
-        assert await core.operate("POST", DOMAINS, HERE) == (400, {"error": "unknown_action"})
-        assert await core.operate("DELETE", DOMAINS, HERE) == (200, {"removed": True})
+async def test_a_rule_of_an_action_that_is_gone_can_still_be_seen_and_removed(core: Core, tmp_path: Path) -> None:
+    assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
+    core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
+    assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1
+    assert await core.operate("POST", DOMAINS, HERE) == (400, {"error": "unknown_action"})
+    assert await core.operate("DELETE", DOMAINS, HERE) == (200, {"removed": True})
 
 
 # ------------------------------------------------------------------ more fronts than one
@@ -218,38 +217,36 @@ async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("noun", KINDS)
-async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, noun: str) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        failed = (503, {"error": "evidence_store_unavailable"})
-        core.client.faults["WriteEvent"] = refuses(FULL)
-        assert await core.operate("POST", AT[noun], WISH[noun]) == failed
-        assert (await core.operate("GET", AT[noun]))[1] == {f"{noun}s": []}
-        core.client.faults.clear()
-        assert (await core.operate("POST", AT[noun], WISH[noun]))[0] == 200
-        core.client.faults["WriteEvent"] = does_and_says(FULL)
-        assert await core.operate("DELETE", AT[noun], WISH[noun]) == failed
-        assert await core.operate("DELETE", AT[noun] + "/clear") == failed
-        assert len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) == 1
-        # The ledger took them, but its answer was lost: the last event says that nothing was changed.
-        for kind in ("Removed", "Cleared"):
-            events = await told(core, f"{noun.title()}{kind}")
-            assert [event["decision"] for event in events] == ["error", "allow"]
+async def test_nothing_is_learned_or_forgotten_without_evidence(core: Core, noun: str) -> None:
+    failed = (503, {"error": "evidence_store_unavailable"})
+    core.client.faults["WriteEvent"] = refuses(FULL)
+    assert await core.operate("POST", AT[noun], WISH[noun]) == failed
+    assert (await core.operate("GET", AT[noun]))[1] == {f"{noun}s": []}
+    core.client.faults.clear()
+    assert (await core.operate("POST", AT[noun], WISH[noun]))[0] == 200
+    core.client.faults["WriteEvent"] = does_and_says(FULL)
+    assert await core.operate("DELETE", AT[noun], WISH[noun]) == failed
+    assert await core.operate("DELETE", AT[noun] + "/clear") == failed
+    assert len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) == 1
+    # The ledger took them, but its answer was lost: the last event says that nothing was changed.
+    for kind in ("Removed", "Cleared"):
+        events = await told(core, f"{noun.title()}{kind}")
+        assert [event["decision"] for event in events] == ["error", "allow"]
 
 
-async def test_a_failed_change_is_recorded_as_an_error(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        path = tmp_path / "fronts" / "learned.json"
-        core.client.faults["WriteEvent"] = then(lambda: path.mkdir(exist_ok=True))
-        assert await core.operate("POST", DOMAINS, HERE) == (503, {"error": "learned_rules_unavailable"})
-        events = await told(core, "DomainAdded")
-        assert [(event["decision"], event.get("error_code")) for event in events] == [
-            ("error", "learned_rules_unavailable"), ("allow", None),
-        ]  # fmt: skip
-        assert {event["reason"] for event in events} == {"new.example"}
-        core.client.faults.clear()
-        path.rmdir()
-        assert (await core.operate("GET", DOMAINS))[1] == {"domains": []}
-        assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
+async def test_a_failed_change_is_recorded_as_an_error(core: Core, tmp_path: Path) -> None:
+    path = tmp_path / "fronts" / "learned.json"
+    core.client.faults["WriteEvent"] = then(lambda: path.mkdir(exist_ok=True))
+    assert await core.operate("POST", DOMAINS, HERE) == (503, {"error": "learned_rules_unavailable"})
+    events = await told(core, "DomainAdded")
+    assert [(event["decision"], event.get("error_code")) for event in events] == [
+        ("error", "learned_rules_unavailable"), ("allow", None),
+    ]  # fmt: skip
+    assert {event["reason"] for event in events} == {"new.example"}
+    core.client.faults.clear()
+    path.rmdir()
+    assert (await core.operate("GET", DOMAINS))[1] == {"domains": []}
+    assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
 
 
 async def test_a_file_that_can_not_be_believed_stops_changes_and_lists_and_widens_nothing(tmp_path: Path) -> None:
@@ -271,12 +268,11 @@ async def test_a_file_that_can_not_be_believed_stops_changes_and_lists_and_widen
         assert json.loads(path.read_text())["version"] == 1
 
 
-async def test_a_clock_that_can_not_be_believed_changes_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        core.client.faults["UseProof"] = then(lambda: setattr(core.clock, "is_broken", True))
-        for method in ("POST", "DELETE"):
-            assert await core.operate(method, DOMAINS, HERE) == (503, {"error": "clock_error"})
-            core.clock.is_broken = False
-        core.client.faults.clear()
-        assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1
+async def test_a_clock_that_can_not_be_believed_changes_nothing(core: Core) -> None:
+    assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
+    core.client.faults["UseProof"] = then(lambda: setattr(core.clock, "is_broken", True))
+    for method in ("POST", "DELETE"):
+        assert await core.operate(method, DOMAINS, HERE) == (503, {"error": "clock_error"})
+        core.clock.is_broken = False
+    core.client.faults.clear()
+    assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1

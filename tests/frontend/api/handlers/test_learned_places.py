@@ -9,6 +9,8 @@ from frontend.actions.registry import Registry
 from tests.support.front_core import Core, action, front_core, registry_of
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
+pytestmark = pytest.mark.front(filing(), workers=0)
+
 DOMAINS, PATHS = "/v1/admin/domains", "/v1/admin/paths"
 
 
@@ -19,46 +21,45 @@ def root_of(core: Core) -> str:
     return files.root_in(core.services.settings.files_folder)
 
 
-async def test_a_path_below_the_root_of_its_action_may_be_given_absolute_and_is_shown_so(tmp_path: Path) -> None:
-    async with front_core(tmp_path, filing(), workers=0) as core:
-        root = root_of(core)
-        rule = {"action_id": "echo", "path": f"{root}/reports/*"}
-        answer = {"path": f"{root}/reports/*", "path_glob": "reports/*", "action_id": "echo"}
-        assert await core.operate("POST", PATHS, rule) == (200, answer)
-        (item,) = (await core.operate("GET", PATHS))[1]["paths"]
-        assert (item["path"], item["path_glob"]) == (f"{root}/reports/*", "reports/*")
-        assert await reached(core, await core.agent(), {"path": "reports/a"}) == ()
-        relative = {"action_id": "echo", "path": "reports/*"}
-        assert await core.operate("POST", PATHS, relative) == (409, {"error": "path_already_exists"})
-        assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
-        assert await core.operate("POST", PATHS, rule) == (200, answer)
-        assert await core.operate("DELETE", PATHS, relative) == (200, {"removed": True})
-        assert await core.operate("POST", PATHS, rule) == (200, answer)
-        core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
-        assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
+async def test_a_path_below_the_root_of_its_action_may_be_given_absolute_and_is_shown_so(
+    core: Core, tmp_path: Path
+) -> None:
+    root = root_of(core)
+    rule = {"action_id": "echo", "path": f"{root}/reports/*"}
+    answer = {"path": f"{root}/reports/*", "path_glob": "reports/*", "action_id": "echo"}
+    assert await core.operate("POST", PATHS, rule) == (200, answer)
+    (item,) = (await core.operate("GET", PATHS))[1]["paths"]
+    assert (item["path"], item["path_glob"]) == (f"{root}/reports/*", "reports/*")
+    assert await reached(core, await core.agent(), {"path": "reports/a"}) == ()
+    relative = {"action_id": "echo", "path": "reports/*"}
+    assert await core.operate("POST", PATHS, relative) == (409, {"error": "path_already_exists"})
+    assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
+    assert await core.operate("POST", PATHS, rule) == (200, answer)
+    assert await core.operate("DELETE", PATHS, relative) == (200, {"removed": True})
+    assert await core.operate("POST", PATHS, rule) == (200, answer)
+    core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
+    assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "{root}", "{root}/", "{root}/../x", "{root}x/a", "{root}//a"])
-async def test_an_absolute_path_elsewhere_is_no_rule(tmp_path: Path, path: str) -> None:
-    async with front_core(tmp_path, filing(), workers=0) as core:
-        rule = {"action_id": "echo", "path": path.format(root=root_of(core))}
-        status, answer = await core.operate("POST", PATHS, rule)
-        assert (status, answer["error"]) == (400, "invalid_path")
-        _, approval_id = await held(core, path="new/a")
-        learning = f"/v1/approvals/{approval_id}/approve?learn_path={rule['path']}"
-        status, answer = await core.operate("POST", learning)
-        assert (status, answer["error"]) == (400, "invalid_path")
-        assert await state_of(core, approval_id) == "pending"
+async def test_an_absolute_path_elsewhere_is_no_rule(core: Core, path: str) -> None:
+    rule = {"action_id": "echo", "path": path.format(root=root_of(core))}
+    status, answer = await core.operate("POST", PATHS, rule)
+    assert (status, answer["error"]) == (400, "invalid_path")
+    _, approval_id = await held(core, path="new/a")
+    learning = f"/v1/approvals/{approval_id}/approve?learn_path={rule['path']}"
+    status, answer = await core.operate("POST", learning)
+    assert (status, answer["error"]) == (400, "invalid_path")
+    assert await state_of(core, approval_id) == "pending"
 
 
-async def test_an_absolute_path_is_learned_with_an_approval_too(tmp_path: Path) -> None:
-    async with front_core(tmp_path, filing(), workers=0) as core:
-        core.desk.start("fs")
-        agent, approval_id = await held(core, path="new/a")
-        given = f"{root_of(core)}/new/**"
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_path={given}")
-        assert (status, body["learned_path"]) == (200, given)
-        assert await reached(core, agent, {"path": "new/b"}) == ()
+async def test_an_absolute_path_is_learned_with_an_approval_too(core: Core) -> None:
+    core.desk.start("fs")
+    agent, approval_id = await held(core, path="new/a")
+    given = f"{root_of(core)}/new/**"
+    status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_path={given}")
+    assert (status, body["learned_path"]) == (200, given)
+    assert await reached(core, agent, {"path": "new/b"}) == ()
 
 
 @pytest.mark.parametrize("query", ["learn_domain=new.example", "learn_path=new/**"])

@@ -1,11 +1,10 @@
 """POST /v1/leases: what is asked for, part by part."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tests.support.front_core import front_core
+from tests.support.front_core import Core
 from tests.support.proofs import ABSENT, Key
 
 AGENT = Key()
@@ -44,21 +43,19 @@ def body_of(changes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**GOOD, **changes}.items() if value is not ABSENT}
 
 
-async def test_a_refusal_of_a_bad_request_names_the_field_and_never_its_value(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        for changes, field in REFUSED:
-            answer = await core.ask("POST", "/v1/leases", body_of(changes))
-            body = msgspec.json.decode(answer.body)
-            assert (answer.status, body["error"]) == (400, "invalid_request"), changes
-            assert body["message"].startswith(field)
-            assert "SECRET" not in body["message"]
-        for text in (b"null", b"[]", b'"x"', b"1", b"true", b"{", b"\xff"):
-            assert (await core.ask("POST", "/v1/leases", text)).status == 400
-        assert await core.events(event_type="LeaseIssued") == []
+async def test_a_refusal_of_a_bad_request_names_the_field_and_never_its_value(core: Core) -> None:
+    for changes, field in REFUSED:
+        answer = await core.ask("POST", "/v1/leases", body_of(changes))
+        body = msgspec.json.decode(answer.body)
+        assert (answer.status, body["error"]) == (400, "invalid_request"), changes
+        assert body["message"].startswith(field)
+        assert "SECRET" not in body["message"]
+    for text in (b"null", b"[]", b'"x"', b"1", b"true", b"{", b"\xff"):
+        assert (await core.ask("POST", "/v1/leases", text)).status == 400
+    assert await core.events(event_type="LeaseIssued") == []
 
 
-async def test_a_good_request_is_taken_with_or_without_a_budget_and_whatever_else_it_says(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        for changes in TAKEN:
-            answer = await core.ask("POST", "/v1/leases", body_of(changes))
-            assert answer.status == 200, (changes, answer.body)
+async def test_a_good_request_is_taken_with_or_without_a_budget_and_whatever_else_it_says(core: Core) -> None:
+    for changes in TAKEN:
+        answer = await core.ask("POST", "/v1/leases", body_of(changes))
+        assert answer.status == 200, (changes, answer.body)

@@ -11,8 +11,10 @@ from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
 from notary.operations.table import PACED
-from tests.support.front_core import front_core, refuses
+from tests.support.front_core import Core, front_core, refuses
 from tests.support.logs import capture_logs
+
+pytestmark = pytest.mark.front(workers=0)
 
 FULL = NotaryUnavailable("the disk is full")
 
@@ -40,25 +42,23 @@ async def test_an_unreadable_ledger_is_503_for_every_caller(tmp_path: Path) -> N
         assert (await agent.send("GET", "/v1/receipts/rcpt_1")).status == 503
 
 
-async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["WriteEvent"] = refuses(FULL)
-        assert await core.operate("GET", "/v1/receipt-keys") == (503, {"error": "evidence_store_unavailable"})
-        core.client.faults.clear()
-        assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
-        assert len(await core.events(event_type="ReceiptKeysRead")) == 1
+async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(core: Core) -> None:
+    core.client.faults["WriteEvent"] = refuses(FULL)
+    assert await core.operate("GET", "/v1/receipt-keys") == (503, {"error": "evidence_store_unavailable"})
+    core.client.faults.clear()
+    assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
+    assert len(await core.events(event_type="ReceiptKeysRead")) == 1
 
 
-async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["Issue"] = core.client.faults["WriteEvent"] = refuses(FULL)
-        body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
-        answer = await core.ask("POST", "/v1/leases", body)
-        assert (answer.status, answer.body) == (503, b'{"error":"evidence_store_unavailable"}')
-        core.services.admission.drain()
-        answer = await core.ask("POST", "/v1/leases", body)
-        assert (answer.status, answer.body) == (503, b'{"error":"draining"}')
-        assert dict(answer.headers)["Retry-After"]
+async def test_no_lease_leaves_the_house_without_evidence(core: Core) -> None:
+    core.client.faults["Issue"] = core.client.faults["WriteEvent"] = refuses(FULL)
+    body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
+    answer = await core.ask("POST", "/v1/leases", body)
+    assert (answer.status, answer.body) == (503, b'{"error":"evidence_store_unavailable"}')
+    core.services.admission.drain()
+    answer = await core.ask("POST", "/v1/leases", body)
+    assert (answer.status, answer.body) == (503, b'{"error":"draining"}')
+    assert dict(answer.headers)["Retry-After"]
 
 
 @pytest.mark.parametrize(
@@ -87,30 +87,28 @@ async def test_a_refused_lease_leaves_evidence(
         assert told == ["billing-agent"] * (code == "scope_not_permitted")
 
 
-async def test_the_time_of_a_read_is_charged_to_the_operator_who_asks(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        asked, ask = list[Any](), core.client.ask
+async def test_the_time_of_a_read_is_charged_to_the_operator_who_asks(core: Core) -> None:
+    asked, ask = list[Any](), core.client.ask
 
-        async def noted(operation: Any, *, seconds: float | None = None) -> Any:
-            asked.append(operation)
-            return await ask(operation, seconds=seconds)
+    async def noted(operation: Any, *, seconds: float | None = None) -> Any:
+        asked.append(operation)
+        return await ask(operation, seconds=seconds)
 
-        core.client.ask = noted  # type: ignore[method-assign]
-        for path in (
-            "/v1/audit/events", "/v1/audit/summary", "/v1/audit/proof?event_id=evt_1", "/v1/audit/consistency?from=0",
-            "/v1/receipts/rcpt_1", "/v1/admin/intents", "/v1/admin/intents/intent_1", "/v1/admin/sessions",
-        ):  # fmt: skip
-            assert (await core.operate("GET", path))[0] in (200, 404), path
-        paced = [one for one in asked if type(one) in PACED]
-        assert len({type(one) for one in paced}) == 8
-        assert {one.asker for one in paced} == {"operator op"}
+    core.client.ask = noted  # type: ignore[method-assign]
+    for path in (
+        "/v1/audit/events", "/v1/audit/summary", "/v1/audit/proof?event_id=evt_1", "/v1/audit/consistency?from=0",
+        "/v1/receipts/rcpt_1", "/v1/admin/intents", "/v1/admin/intents/intent_1", "/v1/admin/sessions",
+    ):  # fmt: skip
+        assert (await core.operate("GET", path))[0] in (200, 404), path
+    paced = [one for one in asked if type(one) in PACED]
+    assert len({type(one) for one in paced}) == 8
+    assert {one.asker for one in paced} == {"operator op"}
 
 
 @pytest.mark.parametrize("reason", ["", " ", "\u200b", "\x07\n"], ids=ascii)
-async def test_nothing_is_erased_for_a_reason_that_evidence_does_not_show(tmp_path: Path, reason: str) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        status, body = await core.operate(
-            "POST", "/v1/admin/evidence/erase", {"principal": "uid:1000", "reason": reason}
-        )  # fmt: skip
-        assert (status, body["error"], body["message"].split(":")[0]) == (400, "invalid_request", "reason")
-        assert await core.events(event_type="EvidenceErased") == []
+async def test_nothing_is_erased_for_a_reason_that_evidence_does_not_show(core: Core, reason: str) -> None:
+    status, body = await core.operate(
+        "POST", "/v1/admin/evidence/erase", {"principal": "uid:1000", "reason": reason}
+    )  # fmt: skip
+    assert (status, body["error"], body["message"].split(":")[0]) == (400, "invalid_request", "reason")
+    assert await core.events(event_type="EvidenceErased") == []

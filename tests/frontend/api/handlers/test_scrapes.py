@@ -10,7 +10,7 @@ from frontend.http.requests import Request
 from frontend.notary.errors import NotaryUnavailable
 from tests.frontend.api.handlers.test_metrics import FULL, Sample, measured, samples, scraped
 from tests.frontend.webhooks.samples import counted, hook, notifying_core, settled
-from tests.support.front_core import ALLOW, API_KEY, HOLD, action, front_core, refuses, signed
+from tests.support.front_core import ALLOW, API_KEY, HOLD, Core, action, front_core, refuses, signed
 from tests.support.webhook_receiver import holds, says, webhook_receiver
 from tests.support.worker_desk import until
 
@@ -139,15 +139,14 @@ async def test_many_questions_at_once_are_answered_one_after_another(tmp_path: P
         assert answered == sorted(answered)
 
 
-async def test_agents_send_what_they_like_and_no_label_comes_of_it(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        before = set(await scraped(core))
-        for number in range(30):
-            await agent.call(f"unknown-{number}")
-            await core.ask("POST", f"/v1/actions/{'x' * number}%0A/execute", {"n": 1})
-            await core.ask(f"METHOD{number}", f"/path/{number}")
-            await core.ask("GET", f"/v1/receipts/rcpt_{number}")
-        new = set(await scraped(core)) - before
-        assert len(new) <= 12, new
-        assert not [labels for _, labels in new if "unknown" in labels or "METHOD" in labels or "rcpt" in labels]
+async def test_agents_send_what_they_like_and_no_label_comes_of_it(core: Core) -> None:
+    agent = await core.agent()
+    before = set(await scraped(core))
+    for number in range(30):
+        await agent.call(f"unknown-{number}")
+        await core.ask("POST", f"/v1/actions/{'x' * number}%0A/execute", {"n": 1})
+        await core.ask(f"METHOD{number}", f"/path/{number}")
+        await core.ask("GET", f"/v1/receipts/rcpt_{number}")
+    new = set(await scraped(core)) - before
+    assert len(new) <= 12, new
+    assert not [labels for _, labels in new if "unknown" in labels or "METHOD" in labels or "rcpt" in labels]

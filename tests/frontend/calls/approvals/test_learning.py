@@ -11,6 +11,8 @@ from ipc.process.private_files import write_private
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
+pytestmark = pytest.mark.front(reaching(), workers=0)
+
 FULL = NotaryUnavailable("the disk is full")
 NEW: dict[str, Any] = {"host": "api.new.example"}
 
@@ -25,21 +27,20 @@ async def approve(core: Core, approval_id: str, query: str = "") -> tuple[int, A
 
 
 @pytest.mark.parametrize("domain", ["api.new.example", "*.new.example", "API.New.Example"])
-async def test_a_domain_that_the_call_waited_for_is_learned_with_its_approval(tmp_path: Path, domain: str) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        agent, approval_id = await held(core, **NEW)
-        status, body = await approve(core, approval_id, f"?learn_domain={domain}")
-        assert (status, body["learned_domain"]) == (200, domain.lower())
-        assert "learned_path" not in body
-        assert "learn_error" not in body
-        (item,) = (await core.operate("GET", "/v1/admin/domains"))[1]["domains"]
-        assert (item["domain"], item["source"], item["added_by"]) == (domain.lower(), "approval", "op")
-        assert await reached(core, agent, NEW) == ()
-        (event,) = await core.events(event_type="DomainAdded")
-        assert (event["approval_id"], event["action_id"], event["reason"]) == (approval_id, "echo", domain.lower())
-        (granted,) = await core.events(event_type="ApprovalGranted")
-        assert granted["reason"] == f"learns domain {domain.lower()}"
+async def test_a_domain_that_the_call_waited_for_is_learned_with_its_approval(core: Core, domain: str) -> None:
+    core.desk.start("http")
+    agent, approval_id = await held(core, **NEW)
+    status, body = await approve(core, approval_id, f"?learn_domain={domain}")
+    assert (status, body["learned_domain"]) == (200, domain.lower())
+    assert "learned_path" not in body
+    assert "learn_error" not in body
+    (item,) = (await core.operate("GET", "/v1/admin/domains"))[1]["domains"]
+    assert (item["domain"], item["source"], item["added_by"]) == (domain.lower(), "approval", "op")
+    assert await reached(core, agent, NEW) == ()
+    (event,) = await core.events(event_type="DomainAdded")
+    assert (event["approval_id"], event["action_id"], event["reason"]) == (approval_id, "echo", domain.lower())
+    (granted,) = await core.events(event_type="ApprovalGranted")
+    assert granted["reason"] == f"learns domain {domain.lower()}"
 
 
 async def test_a_path_that_the_call_waited_for_is_learned_with_its_approval(tmp_path: Path) -> None:
@@ -52,18 +53,17 @@ async def test_a_path_that_the_call_waited_for_is_learned_with_its_approval(tmp_
         assert await reached(core, agent, {"path": "other/b"}) == ("other/b",)
 
 
-async def test_an_unresolved_call_runs_once_when_it_is_approved_and_nothing_is_learned_unasked(tmp_path: Path) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        agent, approval_id = await held(core, **NEW)
-        _, detail = await core.operate("GET", f"/v1/approvals/{approval_id}")
-        assert detail["unresolved_domains"] == ["api.new.example"]
-        assert detail["approved_egress"]["allowed_domains"] == ["known.example", "api.new.example"]
-        status, body = await approve(core, approval_id)
-        assert status == 200
-        assert not {"learned_domain", "learned_path", "learn_error"} & set(body)
-        assert await learned(core) == []
-        assert await reached(core, agent, NEW) == ("api.new.example",)
+async def test_an_unresolved_call_runs_once_when_it_is_approved_and_nothing_is_learned_unasked(core: Core) -> None:
+    core.desk.start("http")
+    agent, approval_id = await held(core, **NEW)
+    _, detail = await core.operate("GET", f"/v1/approvals/{approval_id}")
+    assert detail["unresolved_domains"] == ["api.new.example"]
+    assert detail["approved_egress"]["allowed_domains"] == ["known.example", "api.new.example"]
+    status, body = await approve(core, approval_id)
+    assert status == 200
+    assert not {"learned_domain", "learned_path", "learn_error"} & set(body)
+    assert await learned(core) == []
+    assert await reached(core, agent, NEW) == ("api.new.example",)
 
 
 REFUSED = [
@@ -78,28 +78,26 @@ REFUSED = [
 ]
 
 
-async def test_a_malformed_or_foreign_rule_is_refused_and_the_call_stays_pending(tmp_path: Path) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        _agent, approval_id = await held(core, **NEW)
-        for query, code in REFUSED:
-            status, body = await approve(core, approval_id, "?" + query)
-            assert (status, body["error"]) == (400, code), query
-            assert body["message"]
-            assert await state_of(core, approval_id) == "pending"
-        assert await core.events(event_type="ApprovalGranted") == []
-        assert (await approve(core, approval_id))[0] == 200
-        assert await learned(core) == []
+async def test_a_malformed_or_foreign_rule_is_refused_and_the_call_stays_pending(core: Core) -> None:
+    core.desk.start("http")
+    _agent, approval_id = await held(core, **NEW)
+    for query, code in REFUSED:
+        status, body = await approve(core, approval_id, "?" + query)
+        assert (status, body["error"]) == (400, code), query
+        assert body["message"]
+        assert await state_of(core, approval_id) == "pending"
+    assert await core.events(event_type="ApprovalGranted") == []
+    assert (await approve(core, approval_id))[0] == 200
+    assert await learned(core) == []
 
 
 @pytest.mark.parametrize("domain", ["other.example", "new.example", "known.example", "*.api.new.example"])
-async def test_a_domain_is_learned_whether_or_not_this_call_needs_it(tmp_path: Path, domain: str) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        _agent, approval_id = await held(core, host="known.example")
-        status, body = await approve(core, approval_id, f"?learn_domain={domain}")
-        assert (status, body["learned_domain"]) == (200, domain)
-        assert await learned(core) == [domain]
+async def test_a_domain_is_learned_whether_or_not_this_call_needs_it(core: Core, domain: str) -> None:
+    core.desk.start("http")
+    _agent, approval_id = await held(core, host="known.example")
+    status, body = await approve(core, approval_id, f"?learn_domain={domain}")
+    assert (status, body["learned_domain"]) == (200, domain)
+    assert await learned(core) == [domain]
 
 
 async def test_a_late_operator_gets_404_with_any_rules(tmp_path: Path) -> None:
@@ -124,73 +122,65 @@ async def test_nothing_is_learned_from_a_call_that_failed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("operation", "state"), [("MoveHold", "pending"), ("Open", "failed")])
-async def test_nothing_is_learned_from_a_call_that_was_not_dispatched(
-    tmp_path: Path, operation: str, state: str
-) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        _agent, approval_id = await held(core, **NEW)
-        core.client.faults[operation] = refuses(FULL)
-        assert (await approve(core, approval_id, "?learn_domain=api.new.example"))[0] in (500, 503)
-        core.client.faults.clear()
-        assert await state_of(core, approval_id) == state
-        assert await learned(core) == []
+async def test_nothing_is_learned_from_a_call_that_was_not_dispatched(core: Core, operation: str, state: str) -> None:
+    core.desk.start("http")
+    _agent, approval_id = await held(core, **NEW)
+    core.client.faults[operation] = refuses(FULL)
+    assert (await approve(core, approval_id, "?learn_domain=api.new.example"))[0] in (500, 503)
+    core.client.faults.clear()
+    assert await state_of(core, approval_id) == state
+    assert await learned(core) == []
 
 
-async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_path: Path) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        query = "?learn_domain=api.new.example"
+async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(core: Core, tmp_path: Path) -> None:
+    core.desk.start("http")
+    query = "?learn_domain=api.new.example"
 
-        _agent, first = await held(core, **NEW)
-        core.client.faults["Close"] = then(lambda: core.client.faults.update(WriteEvent=refuses(FULL)))
-        status, body = await approve(core, first, query)
-        core.client.faults.clear()
-        assert (status, body["learn_error"]) == (200, "evidence_store_unavailable")
-        assert "learned_domain" not in body
+    _agent, first = await held(core, **NEW)
+    core.client.faults["Close"] = then(lambda: core.client.faults.update(WriteEvent=refuses(FULL)))
+    status, body = await approve(core, first, query)
+    core.client.faults.clear()
+    assert (status, body["learn_error"]) == (200, "evidence_store_unavailable")
+    assert "learned_domain" not in body
 
-        _agent, second = await held(core, **NEW)
-        core.client.faults["Close"] = then(lambda: (tmp_path / "fronts" / "learned.json").mkdir())
-        status, body = await approve(core, second, query)
-        core.client.faults.clear()
-        (tmp_path / "fronts" / "learned.json").rmdir()
-        assert (status, body["learn_error"]) == (200, "learned_rules_unavailable")
+    _agent, second = await held(core, **NEW)
+    core.client.faults["Close"] = then(lambda: (tmp_path / "fronts" / "learned.json").mkdir())
+    status, body = await approve(core, second, query)
+    core.client.faults.clear()
+    (tmp_path / "fronts" / "learned.json").rmdir()
+    assert (status, body["learn_error"]) == (200, "learned_rules_unavailable")
 
-        for approval_id in (first, second):
-            assert await state_of(core, approval_id) == "approved"
-        assert await learned(core) == []
-
-
-async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(tmp_path: Path) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        _agent, approval_id = await held(core, **NEW)
-        path, query = tmp_path / "fronts" / "learned.json", "?learn_domain=api.new.example"
-        at = "2026-11-21T11:12:13.123Z"
-        full = Rules(
-            domains=tuple(LearnedRule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION))
-        )
-        write_private(path, encode_rules(full))
-        status, body = await approve(core, approval_id, query)
-        assert (status, body["error"]) == (409, "too_many_rules")
-        path.write_text("{")
-        assert await approve(core, approval_id, query) == (503, {"error": "learned_rules_unavailable"})
-        core.client.faults["GetHold"] = refuses(NotaryUnavailable("gone"))
-        assert await approve(core, approval_id, query) == (503, {"error": "approval_store_unavailable"})
-        core.client.faults.clear()
-        assert await state_of(core, approval_id) == "pending"
-        assert (await approve(core, approval_id))[0] == 200
+    for approval_id in (first, second):
+        assert await state_of(core, approval_id) == "approved"
+    assert await learned(core) == []
 
 
-async def test_a_rule_that_is_taken_back_does_not_touch_a_plan_that_waits(tmp_path: Path) -> None:
+async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(core: Core, tmp_path: Path) -> None:
+    core.desk.start("http")
+    _agent, approval_id = await held(core, **NEW)
+    path, query = tmp_path / "fronts" / "learned.json", "?learn_domain=api.new.example"
+    at = "2026-11-21T11:12:13.123Z"
+    full = Rules(domains=tuple(LearnedRule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION)))
+    write_private(path, encode_rules(full))
+    status, body = await approve(core, approval_id, query)
+    assert (status, body["error"]) == (409, "too_many_rules")
+    path.write_text("{")
+    assert await approve(core, approval_id, query) == (503, {"error": "learned_rules_unavailable"})
+    core.client.faults["GetHold"] = refuses(NotaryUnavailable("gone"))
+    assert await approve(core, approval_id, query) == (503, {"error": "approval_store_unavailable"})
+    core.client.faults.clear()
+    assert await state_of(core, approval_id) == "pending"
+    assert (await approve(core, approval_id))[0] == 200
+
+
+async def test_a_rule_that_is_taken_back_does_not_touch_a_plan_that_waits(core: Core) -> None:
     """The plan runs as the operator saw it; an operator who wants otherwise denies it."""
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        core.desk.start("http")
-        rule = {"action_id": "echo", "domain": "api.new.example"}
-        assert (await core.operate("POST", "/v1/admin/domains", rule))[0] == 200
-        _agent, approval_id = await held(core, **NEW)
-        assert (await core.operate("DELETE", "/v1/admin/domains", rule))[0] == 200
-        assert (await approve(core, approval_id))[0] == 200
+    core.desk.start("http")
+    rule = {"action_id": "echo", "domain": "api.new.example"}
+    assert (await core.operate("POST", "/v1/admin/domains", rule))[0] == 200
+    _agent, approval_id = await held(core, **NEW)
+    assert (await core.operate("DELETE", "/v1/admin/domains", rule))[0] == 200
+    assert (await approve(core, approval_id))[0] == 200
 
 
 async def test_a_learned_rule_is_in_the_plan_of_the_next_call_and_of_no_other_action(tmp_path: Path) -> None:

@@ -14,26 +14,25 @@ from ipc.backends.store import ApprovalRecord
 from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.operations.holds import GetHold
 from ipc.plan import seal
-from tests.support.front_core import BASE, action, front_core
+from tests.support.front_core import BASE, Core, action, front_core
 from tests.support.held_calls import corrupt, held
 from tests.support.plans import a_plan
 from tests.support.signed_approvals import signature_of
 
 
-async def test_a_poll_reads_the_state_of_a_hold_and_no_plan(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        answered: list[ApprovalRecord] = []
+async def test_a_poll_reads_the_state_of_a_hold_and_no_plan(core: Core) -> None:
+    agent, approval_id = await held(core)
+    answered: list[ApprovalRecord] = []
 
-        async def seen(ask: Any, args: tuple[Any, ...], more: dict[str, Any]) -> Any:
-            assert isinstance(args[0], GetHold)
-            answered.append(await ask(*args, **more))
-            return answered[-1]
+    async def seen(ask: Any, args: tuple[Any, ...], more: dict[str, Any]) -> Any:
+        assert isinstance(args[0], GetHold)
+        answered.append(await ask(*args, **more))
+        return answered[-1]
 
-        core.client.faults["GetHold"] = seen
-        answer = await agent.send("GET", f"/v1/approvals/{approval_id}/poll")
-        assert msgspec.json.decode(answer.body)["state"] == "pending"
-        assert [record.body for record in answered] == [""]
+    core.client.faults["GetHold"] = seen
+    answer = await agent.send("GET", f"/v1/approvals/{approval_id}/poll")
+    assert msgspec.json.decode(answer.body)["state"] == "pending"
+    assert [record.body for record in answered] == [""]
 
 
 async def test_a_large_hold_is_made_ready_to_be_shown_once_in_a_thread_and_a_small_one_in_place(

@@ -15,7 +15,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.data import AclEntry, PolicyData
 from frontend.policy.question import Decision, Question
 from ipc.operations.holds import ListedHolds, ListHolds, VoidHolds
-from tests.support.front_core import HOLD, Core, front_core, refuses
+from tests.support.front_core import HOLD, Core, refuses
 from tests.support.held_calls import held, state_of, told
 from tests.support.policed import DATA, policed
 
@@ -80,22 +80,21 @@ async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapp
         assert await state_of(core, pay) == "expired"
 
 
-async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core)
-        lives = core.policy.require_life
+async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothing(core: Core) -> None:
+    _, approval_id = await held(core)
+    lives = core.policy.require_life
 
-        async def loses() -> None:
-            await lives()
-            before, after = (PolicyData("v", {ME: AclEntry(actions)}) for actions in (("echo",), ()))
-            core.services.configuration.rights.note(before, after)
+    async def loses() -> None:
+        await lives()
+        before, after = (PolicyData("v", {ME: AclEntry(actions)}) for actions in (("echo",), ()))
+        core.services.configuration.rights.note(before, after)
 
-        object.__setattr__(core.policy, "require_life", loses)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (404, {"error": "approval_not_found"})
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "expired"
-        assert (await told(core, approval_id))[-1] == WENT
+    object.__setattr__(core.policy, "require_life", loses)
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (404, {"error": "approval_not_found"})
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == "expired"
+    assert (await told(core, approval_id))[-1] == WENT
 
 
 async def test_a_call_that_was_decided_before_its_right_was_lost_and_is_held_after_that_is_not_approved(
@@ -165,13 +164,12 @@ async def test_what_comes_to_be_held_late_ends_with_the_last_look_unless_the_rig
     assert notary.voided == ["late"]
 
 
-async def test_an_approval_costs_no_question_while_no_right_was_revoked(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core)
-        data = PolicyData("v1", {ME: AclEntry(("echo",))})
-        core.services.configuration.rights.note(data, PolicyData("v2", {ME: AclEntry(("echo", "pay"))}))
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
-        assert not {"ListHolds", "VoidHolds"} & {*core.client.asked}
+async def test_an_approval_costs_no_question_while_no_right_was_revoked(core: Core) -> None:
+    _, approval_id = await held(core)
+    data = PolicyData("v1", {ME: AclEntry(("echo",))})
+    core.services.configuration.rights.note(data, PolicyData("v2", {ME: AclEntry(("echo", "pay"))}))
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert not {"ListHolds", "VoidHolds"} & {*core.client.asked}
 
 
 async def reload(core: Core, folder: Path, data: dict[str, Any]) -> None:

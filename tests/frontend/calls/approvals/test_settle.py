@@ -11,7 +11,7 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from ipc.process.private_files import write_private
 from ipc.settings import LimitSettings, SecretSettings
 from tests.frontend.calls.words import cut_approval
-from tests.support.front_core import action, front_core, refuses, then
+from tests.support.front_core import Core, action, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.logs import capture_logs
 
@@ -37,48 +37,45 @@ async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_rec
     ("error", "code"), [(FULL, "evidence_persistence_failed"), (RuntimeError("ours"), "internal_error")]
 )
 async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
-    tmp_path: Path, error: Exception, code: str
+    core: Core, error: Exception, code: str
 ) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.client.faults["Open"] = refuses(error)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer[1] == {"error": code}
-        core.client.faults.clear()
-        assert await state_of(core, approval_id) == "failed"
-        assert await core.remaining(agent) == 3
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
-            404,
-            {"error": "approval_not_found"},
-        )
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
+    agent, approval_id = await held(core)
+    core.client.faults["Open"] = refuses(error)
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer[1] == {"error": code}
+    core.client.faults.clear()
+    assert await state_of(core, approval_id) == "failed"
+    assert await core.remaining(agent) == 3
+    assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
+        404,
+        {"error": "approval_not_found"},
+    )
+    assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
 
 
-async def test_without_a_policy_engine_an_approval_executes_nothing_and_still_waits(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.policy.is_available = False
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (503, {"error": "policy_engine_unavailable"})
-        assert await state_of(core, approval_id) == "pending"
-        assert await told(core, approval_id) == [HELD]
-        core.policy.is_available = True
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
-        assert await core.remaining(agent) == 2
+async def test_without_a_policy_engine_an_approval_executes_nothing_and_still_waits(core: Core) -> None:
+    agent, approval_id = await held(core)
+    core.policy.is_available = False
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (503, {"error": "policy_engine_unavailable"})
+    assert await state_of(core, approval_id) == "pending"
+    assert await told(core, approval_id) == [HELD]
+    core.policy.is_available = True
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert await core.remaining(agent) == 2
 
 
 @pytest.mark.parametrize("operation", ["GetHold", "MoveHold"])
-async def test_an_approval_that_can_not_be_claimed_still_waits(tmp_path: Path, operation: str) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.client.faults[operation] = refuses(FULL)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (503, {"error": "approval_store_unavailable"})
-        core.client.faults.clear()
-        assert await state_of(core, approval_id) == "pending"
-        assert await told(core, approval_id) == [HELD]
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
-        assert await core.remaining(agent) == 2
+async def test_an_approval_that_can_not_be_claimed_still_waits(core: Core, operation: str) -> None:
+    agent, approval_id = await held(core)
+    core.client.faults[operation] = refuses(FULL)
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (503, {"error": "approval_store_unavailable"})
+    core.client.faults.clear()
+    assert await state_of(core, approval_id) == "pending"
+    assert await told(core, approval_id) == [HELD]
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert await core.remaining(agent) == 2
 
 
 async def test_an_approval_whose_secrets_can_not_be_read_still_waits(tmp_path: Path) -> None:
@@ -107,22 +104,21 @@ async def test_an_approval_without_a_worker_ends_with_its_intent_and_counts_as_f
         assert await told(core, approval_id) == [HELD, GRANTED, ("ActionCall", "error", "overloaded")]
 
 
-async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_unresolved(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.client.faults["Close"] = refuses(FULL)
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
-            500,
-            {"error": "evidence_persistence_failed"},
-        )
-        assert await state_of(core, approval_id) == "claimed", "it may have run: the ledger knows"
-        assert core.client.asked.count("MoveHold") == 1, "the claim alone: its end is not asked for"
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "failed"
-        core.client.faults.clear()
-        assert await core.remaining(agent) == 2
-        assert await core.unresolved() == 1
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
+async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_unresolved(core: Core) -> None:
+    agent, approval_id = await held(core)
+    core.client.faults["Close"] = refuses(FULL)
+    assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
+        500,
+        {"error": "evidence_persistence_failed"},
+    )
+    assert await state_of(core, approval_id) == "claimed", "it may have run: the ledger knows"
+    assert core.client.asked.count("MoveHold") == 1, "the claim alone: its end is not asked for"
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == "failed"
+    core.client.faults.clear()
+    assert await core.remaining(agent) == 2
+    assert await core.unresolved() == 1
+    assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
 
 
 @pytest.mark.parametrize(
@@ -133,65 +129,61 @@ async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_un
     ],
 )
 async def test_an_approval_whose_open_is_not_answered_ends_once_it_is_known_that_it_did_not_run(
-    tmp_path: Path, withdrawal: Exception, state: str, code: str
+    core: Core, withdrawal: Exception, state: str, code: str
 ) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
+    agent, approval_id = await held(core)
 
-        async def silent(operation: Any, args: Any, kwargs: Any) -> Any:
-            core.client.is_silent = True
-            raise NotarySilent("late")
+    async def silent(operation: Any, args: Any, kwargs: Any) -> Any:
+        core.client.is_silent = True
+        raise NotarySilent("late")
 
-        core.client.faults |= {"Open": silent, "Withdraw": refuses(withdrawal)}
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (500, {"error": "evidence_persistence_failed"})
-        assert await state_of(core, approval_id) == state
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "failed"
-        assert await core.remaining(agent) == 3
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
+    core.client.faults |= {"Open": silent, "Withdraw": refuses(withdrawal)}
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (500, {"error": "evidence_persistence_failed"})
+    assert await state_of(core, approval_id) == state
+    core.client.faults.clear()
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == "failed"
+    assert await core.remaining(agent) == 3
+    assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
 
 
-async def test_a_denial_that_finds_the_claim_ended_by_another_is_no_denial(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _, approval_id = await held(core)
-        with capture_logs() as logs:
-            assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
-        assert ENDED_BY_ANOTHER not in [one["event"] for one in logs]
-        _, approval_id = await held(core)
+async def test_a_denial_that_finds_the_claim_ended_by_another_is_no_denial(core: Core) -> None:
+    _, approval_id = await held(core)
+    with capture_logs() as logs:
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
+    assert ENDED_BY_ANOTHER not in [one["event"] for one in logs]
+    _, approval_id = await held(core)
 
-        async def another_was_first(operation: Any, args: Any, kwargs: Any) -> Any:
-            if args[0].to_state == "denied":
-                await operation(*args, **kwargs)
-            return await operation(*args, **kwargs)
+    async def another_was_first(operation: Any, args: Any, kwargs: Any) -> Any:
+        if args[0].to_state == "denied":
+            await operation(*args, **kwargs)
+        return await operation(*args, **kwargs)
 
-        core.client.faults["MoveHold"] = another_was_first
-        path = f"/v1/approvals/{approval_id}/deny"
-        with capture_logs() as logs:
-            assert await core.operate("POST", path) == (404, {"error": "approval_not_found"})
-        assert ENDED_BY_ANOTHER in [one["event"] for one in logs]
+    core.client.faults["MoveHold"] = another_was_first
+    path = f"/v1/approvals/{approval_id}/deny"
+    with capture_logs() as logs:
+        assert await core.operate("POST", path) == (404, {"error": "approval_not_found"})
+    assert ENDED_BY_ANOTHER in [one["event"] for one in logs]
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
-async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_claimed(tmp_path: Path, verb: str) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.client.faults["MoveHold"] = then(lambda: setattr(core.clock, "is_broken", True))
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))[0] == 503
-        core.clock.is_broken = False
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "failed"
-        assert await core.remaining(agent) == 3
+async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_claimed(core: Core, verb: str) -> None:
+    agent, approval_id = await held(core)
+    core.client.faults["MoveHold"] = then(lambda: setattr(core.clock, "is_broken", True))
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))[0] == 503
+    core.clock.is_broken = False
+    core.client.faults.clear()
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == "failed"
+    assert await core.remaining(agent) == 3
 
 
-async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_back(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        core.client.faults["Close"] = then(lambda: setattr(core.clock, "is_broken", True))
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
-        assert await state_of(core, approval_id) == "approved"
+async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_back(core: Core) -> None:
+    _agent, approval_id = await held(core)
+    core.client.faults["Close"] = then(lambda: setattr(core.clock, "is_broken", True))
+    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert await state_of(core, approval_id) == "approved"
 
 
 async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_draining(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from tests.support.proofs import Key
 from tests.support.signed_approvals import signature_of, tampered
 
 REQUIRED = ApprovalSettings(require_signature=True)
+
+pytestmark = pytest.mark.front(approvals=REQUIRED)
 HELD = ("ActionCall", "pending_approval", None)
 
 
@@ -41,38 +43,35 @@ async def assert_waits(core: Core, approval_id: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["approve", "deny"])
-async def test_no_decision_is_taken_without_a_signature_where_one_is_required(tmp_path: Path, way: str) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        _, approval_id = await held(core)
-        status, answer = await decide(core, {"approval_id": approval_id}, way)
-        assert (status, answer["error"]) == (403, "approval_signature_required")
-        assert "gatectl" in answer["message"]
-        await assert_waits(core, approval_id)
+async def test_no_decision_is_taken_without_a_signature_where_one_is_required(core: Core, way: str) -> None:
+    _, approval_id = await held(core)
+    status, answer = await decide(core, {"approval_id": approval_id}, way)
+    assert (status, answer["error"]) == (403, "approval_signature_required")
+    assert "gatectl" in answer["message"]
+    await assert_waits(core, approval_id)
 
 
-async def test_a_signed_approval_is_in_its_event_in_the_detail_and_in_the_receipt(tmp_path: Path) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        _, approval_id = await held(core)
-        detail = await shown(core, approval_id)
-        signature = signed(core, detail, operator="op")
-        status, answer = await decide(core, detail, "approve", signature=signature)
-        assert status == 200
-        assert (await shown(core, approval_id))["approval_signature"] == signature
-        (event,) = await core.events(event_type="ApprovalGranted")
-        assert event["approval_signature"] == signature
-        receipt = await core.receipt(answer["receipt_id"])
-        assert (receipt["approval"]["signature"], receipt["receipt_version"]) == (signature, 2)
+async def test_a_signed_approval_is_in_its_event_in_the_detail_and_in_the_receipt(core: Core) -> None:
+    _, approval_id = await held(core)
+    detail = await shown(core, approval_id)
+    signature = signed(core, detail, operator="op")
+    status, answer = await decide(core, detail, "approve", signature=signature)
+    assert status == 200
+    assert (await shown(core, approval_id))["approval_signature"] == signature
+    (event,) = await core.events(event_type="ApprovalGranted")
+    assert event["approval_signature"] == signature
+    receipt = await core.receipt(answer["receipt_id"])
+    assert (receipt["approval"]["signature"], receipt["receipt_version"]) == (signature, 2)
 
 
-async def test_a_signed_denial_is_in_its_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        _, approval_id = await held(core)
-        detail = await shown(core, approval_id)
-        signature = signed(core, detail, decision="deny", reason="too \u202e much")
-        status, answer = await decide(core, detail, "deny", reason="too \u202e much", signature=signature)
-        assert (status, answer["deny_reason"]) == (200, "too  much")
-        (event,) = await core.events(event_type="ApprovalDenied")
-        assert (event["approval_signature"], event["deny_reason"]) == (signature, "too  much")
+async def test_a_signed_denial_is_in_its_event(core: Core) -> None:
+    _, approval_id = await held(core)
+    detail = await shown(core, approval_id)
+    signature = signed(core, detail, decision="deny", reason="too \u202e much")
+    status, answer = await decide(core, detail, "deny", reason="too \u202e much", signature=signature)
+    assert (status, answer["deny_reason"]) == (200, "too  much")
+    (event,) = await core.events(event_type="ApprovalDenied")
+    assert (event["approval_signature"], event["deny_reason"]) == (signature, "too  much")
 
 
 async def test_where_none_is_required_a_decision_without_one_leaves_none(tmp_path: Path) -> None:
@@ -147,41 +146,38 @@ async def test_learned_rules_are_covered_by_the_operators_signature(tmp_path: Pa
         assert (event["reason"], event["approval_signature"]) == ("learns domain new.example", signature)
 
 
-async def test_a_signature_is_used_for_one_hold_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        agent, approval_id = await held(core)
-        detail = await shown(core, approval_id)
-        signature = signed(core, detail)
-        assert (await decide(core, detail, "approve", signature=signature))[0] == 200
-        assert (await decide(core, detail, "approve", signature=signature))[1] == {"error": "approval_not_found"}
-        status, again = await agent.call()
-        assert status == 202
-        status, answer = await decide(core, again, "approve", signature=signature)
-        assert (status, answer["error"]) == (403, "invalid_approval_signature")
+async def test_a_signature_is_used_for_one_hold_once(core: Core) -> None:
+    agent, approval_id = await held(core)
+    detail = await shown(core, approval_id)
+    signature = signed(core, detail)
+    assert (await decide(core, detail, "approve", signature=signature))[0] == 200
+    assert (await decide(core, detail, "approve", signature=signature))[1] == {"error": "approval_not_found"}
+    status, again = await agent.call()
+    assert status == 202
+    status, answer = await decide(core, again, "approve", signature=signature)
+    assert (status, answer["error"]) == (403, "invalid_approval_signature")
 
 
-async def test_a_signed_approval_that_fails_keeps_the_signature(tmp_path: Path) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        _, approval_id = await held(core)
-        detail = await shown(core, approval_id)
-        core.client.faults["Open"] = refuses(NotaryUnavailable("the disk is full"))
-        signature = signed(core, detail)
-        answer = await decide(core, detail, "approve", signature=signature)
-        assert answer[1] == {"error": "evidence_persistence_failed"}
-        core.client.faults.clear()
-        record = await core.real.ask(GetHold(approval_id))
-        assert record is not None
-        assert (record.state, outcome_of(record).approval_signature) == ("failed", signature)
+async def test_a_signed_approval_that_fails_keeps_the_signature(core: Core) -> None:
+    _, approval_id = await held(core)
+    detail = await shown(core, approval_id)
+    core.client.faults["Open"] = refuses(NotaryUnavailable("the disk is full"))
+    signature = signed(core, detail)
+    answer = await decide(core, detail, "approve", signature=signature)
+    assert answer[1] == {"error": "evidence_persistence_failed"}
+    core.client.faults.clear()
+    record = await core.real.ask(GetHold(approval_id))
+    assert record is not None
+    assert (record.state, outcome_of(record).approval_signature) == ("failed", signature)
 
 
-async def test_a_signature_for_a_plan_that_was_changed_in_the_store_is_refused(tmp_path: Path) -> None:
-    async with front_core(tmp_path, approvals=REQUIRED) as core:
-        _, approval_id = await held(core)
-        detail = await shown(core, approval_id)
-        record = await core.real.ask(GetHold(approval_id))
-        assert record is not None
-        await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"none"'))
-        for way in ("approve", "deny"):
-            status, answer = await decide(core, detail, way, signature=signed(core, detail, decision=way))
-            assert (status, answer["error"]) == (409, "plan_integrity")
-        assert await state_of(core, approval_id) == "pending"
+async def test_a_signature_for_a_plan_that_was_changed_in_the_store_is_refused(core: Core) -> None:
+    _, approval_id = await held(core)
+    detail = await shown(core, approval_id)
+    record = await core.real.ask(GetHold(approval_id))
+    assert record is not None
+    await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"none"'))
+    for way in ("approve", "deny"):
+        status, answer = await decide(core, detail, way, signature=signed(core, detail, decision=way))
+        assert (status, answer["error"]) == (409, "plan_integrity")
+    assert await state_of(core, approval_id) == "pending"

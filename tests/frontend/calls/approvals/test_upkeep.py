@@ -13,7 +13,7 @@ from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.operations.holds import ListHolds
 from tests.frontend.calls.words import cut_approval
-from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
+from tests.support.front_core import Core, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import shared_notary
@@ -60,17 +60,16 @@ async def test_an_expired_hold_is_404_to_its_operator_and_still_listed_and_polle
 
 @pytest.mark.parametrize("error", [GONE, ValueError("strange"), RuntimeError("ours")])
 @pytest.mark.parametrize("operation", ["DueHolds", "UnsettledHolds", "MoveHold"])
-async def test_no_failure_ends_the_upkeep(tmp_path: Path, operation: str, error: Exception) -> None:
-    async with front_core(tmp_path) as core:
-        await held(core)
-        core.clock.ahead = 301
-        core.client.faults[operation] = refuses(error)
-        await core.services.upkeep.round()
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert [record.state for record in (await core.real.ask(ListHolds(None, 10))).approvals] == ["expired"]
-        core.clock.is_broken = True
-        await core.services.upkeep.round()
+async def test_no_failure_ends_the_upkeep(core: Core, operation: str, error: Exception) -> None:
+    await held(core)
+    core.clock.ahead = 301
+    core.client.faults[operation] = refuses(error)
+    await core.services.upkeep.round()
+    core.client.faults.clear()
+    await core.services.upkeep.round()
+    assert [record.state for record in (await core.real.ask(ListHolds(None, 10))).approvals] == ["expired"]
+    core.clock.is_broken = True
+    await core.services.upkeep.round()
 
 
 async def test_a_failure_that_lasts_is_logged_once_and_again_with_another_cause(tmp_path: Path) -> None:
@@ -108,27 +107,12 @@ async def test_a_hold_whose_end_can_not_be_written_keeps_no_other_from_its_own(t
 # ------------------------------------------------------------------ claims of a front that died
 
 
-async def test_a_claim_of_a_front_that_lives_is_left_alone(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        await claimed(core, approval_id, "front-2-lives")
-        await core.services.upkeep.at_start(("front-1-a", "front-2-lives"))
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == CLAIMED
-
-
-async def test_two_fronts_that_start_at_once_end_a_claim_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core, front_core(tmp_path, front_id="front-2-b", workers=0) as other:
-        agent, approval_id = await held(core)
-        core.policy.answer = ALLOW
-        assert (await agent.call())[0] == 200  # so that a second refund would show
-        await claimed(core, approval_id, "front-0-dead")
-        live = ("front-1-a", "front-2-b")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(core.services.upkeep.at_start, live)
-            nursery.start_soon(other.services.upkeep.at_start, live)
-        assert await core.remaining(agent) == 2
-        assert [end for *_, end in await told(core, approval_id)].count("interrupted") == 1
+async def test_a_claim_of_a_front_that_lives_is_left_alone(core: Core) -> None:
+    _agent, approval_id = await held(core)
+    await claimed(core, approval_id, "front-2-lives")
+    await core.services.upkeep.at_start(("front-1-a", "front-2-lives"))
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == CLAIMED
 
 
 async def test_a_claim_that_was_dispatched_is_not_given_back_and_never_run_again(tmp_path: Path) -> None:
@@ -142,44 +126,46 @@ async def test_a_claim_that_was_dispatched_is_not_given_back_and_never_run_again
         assert await state_of(core, approval_id) == FAILED
         assert await core.remaining(agent) == 2
         assert await core.unresolved() == 1
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
+        (event, *_) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"], event["reason"]) == (
+            "error", "evidence_persistence_failed", "left claimed by a front that did not settle it",
+        )  # fmt: skip
+        assert (event["approval_id"], event["session_id"]) == (approval_id, agent.session_id)
+        assert b'"evidence_persistence_failed"' in (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).body
 
 
 @pytest.mark.parametrize("body", ["", "{", '{"plan": 1}'])
-async def test_a_claim_that_can_not_be_read_does_not_keep_the_gateway_from_starting(tmp_path: Path, body: str) -> None:
-    async with front_core(tmp_path) as core:
-        _, broken = await held(core)
-        agent, whole = await held(core)
-        for approval_id in (broken, whole):
-            await claimed(core, approval_id, "front-0-dead")
-        await corrupt(core, broken, body)
-        await core.services.upkeep.at_start(("front-1-a",))
-        assert [await state_of(core, one) for one in (broken, whole)] == [FAILED, FAILED]
-        assert (await told(core, broken))[-1] == ("ActionCall", "error", "interrupted")
-        assert await core.remaining(agent) == 3
-
-
-async def test_a_tampered_ledger_does_not_stop_the_gateway_from_starting(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
+async def test_a_claim_that_can_not_be_read_does_not_keep_the_gateway_from_starting(core: Core, body: str) -> None:
+    _, broken = await held(core)
+    agent, whole = await held(core)
+    for approval_id in (broken, whole):
         await claimed(core, approval_id, "front-0-dead")
-        with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
-            connection.execute("UPDATE events SET bytes = x'5b5d' WHERE event_type = 'ActionCall'")
-        connection.close()
-        await core.services.upkeep.at_start(("front-1-a",))
-        assert await state_of(core, approval_id) == FAILED
+    await corrupt(core, broken, body)
+    await core.services.upkeep.at_start(("front-1-a",))
+    assert [await state_of(core, one) for one in (broken, whole)] == [FAILED, FAILED]
+    assert (await told(core, broken))[-1] == ("ActionCall", "error", "interrupted")
+    assert await core.remaining(agent) == 3
+
+
+async def test_a_tampered_ledger_does_not_stop_the_gateway_from_starting(core: Core, tmp_path: Path) -> None:
+    _agent, approval_id = await held(core)
+    await claimed(core, approval_id, "front-0-dead")
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
+        connection.execute("UPDATE events SET bytes = x'5b5d' WHERE event_type = 'ActionCall'")
+    connection.close()
+    await core.services.upkeep.at_start(("front-1-a",))
+    assert await state_of(core, approval_id) == FAILED
 
 
 # ------------------------------------------------------------------ claims that a failing store left behind
 
 
-async def test_a_claim_whose_answer_came_too_late_is_ended_and_given_back(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        core.client.faults["MoveHold"] = does_and_says(NotarySilent("late"))
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (503, {"error": "approval_store_unavailable"})
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == FAILED
-        assert await core.remaining(agent) == 3
+async def test_a_claim_whose_answer_came_too_late_is_ended_and_given_back(core: Core) -> None:
+    agent, approval_id = await held(core)
+    core.client.faults["MoveHold"] = does_and_says(NotarySilent("late"))
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (503, {"error": "approval_store_unavailable"})
+    core.client.faults.clear()
+    await core.services.upkeep.round()
+    assert await state_of(core, approval_id) == FAILED
+    assert await core.remaining(agent) == 3
