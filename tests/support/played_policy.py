@@ -16,7 +16,7 @@ from frontend.policy.question import Decision
 from ipc.channel.framing import encode_frame
 from ipc.channel.nonblocking import TrioChannel
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy
+from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
 from ipc.protocols.policy import FRONT_TO_POLICY
@@ -56,10 +56,15 @@ class PlayedPeer:
         assert isinstance(message, Ask)
         return message
 
+    async def candidate(self) -> LoadPolicy:
+        """The next message, which must be a policy to compile."""
+        message = await self.received()
+        assert isinstance(message, LoadPolicy)
+        return message
+
     async def accept_policy(self) -> LoadPolicy:
         """Take a policy over as a sound process does."""
-        load = await self.received()
-        assert isinstance(load, LoadPolicy)
+        load = await self.candidate()
         await self.channel.send(PolicyCompiled(load.load_id, None, self.reads))
         assert await self.received() == UsePolicy(load.load_id)
         return load
@@ -168,6 +173,13 @@ def asking(nursery: trio.Nursery, played: PlayedEngine, **changes: object) -> Ou
     outcome = Outcome()
     nursery.start_soon(lambda: outcome.ask(played.engine, **changes))
     return outcome
+
+
+async def serves(nursery: trio.Nursery, played: PlayedEngine, peer: PlayedPeer) -> None:
+    """Ask a question that reaches this peer, and have its answer count."""
+    outcome = asking(nursery, played)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
 
 
 async def serving(played: PlayedEngine) -> PlayedPeer:

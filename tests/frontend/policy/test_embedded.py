@@ -13,7 +13,7 @@ from frontend.errors import GateError
 from frontend.policy.embedded import MAX_OPEN_QUESTIONS, EmbeddedPolicy
 from ipc.channel.framing import encode_frame
 from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serving
+from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serves, serving
 from tests.support.policy import ALLOW_ALL, question
 
 
@@ -196,9 +196,7 @@ async def test_a_process_that_is_slow_but_goes_on_answering_is_kept(
         await peer.send(Verdict(ask.question_id, ALLOWED))
     assert [await outcomes[0].rule(), await outcomes[1].rule()] == ["played", "played"]
     assert [await outcomes[2].code(), await outcomes[3].code()] == ["policy_engine_timeout"] * 2
-    later = asking(nursery, played)
-    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
-    assert await later.rule() == "played"
+    await serves(nursery, played, peer)
     assert played.asked_for == []
 
 
@@ -223,9 +221,7 @@ async def test_a_question_that_can_not_be_written_fails_alone(played: PlayedEngi
     peer = await serving(played)
     assert await asking(nursery, played, fs_path="\ud800").code() == "policy_engine_unavailable"
     assert await asking(nursery, played, fs_path="x" * (17 << 20)).code() == "policy_engine_unavailable"
-    outcome = asking(nursery, played)
-    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
-    assert await outcome.rule() == "played"
+    await serves(nursery, played, peer)
 
 
 async def test_the_answer_to_a_caller_who_left_does_no_harm(played: PlayedEngine, nursery: trio.Nursery) -> None:
@@ -235,9 +231,7 @@ async def test_the_answer_to_a_caller_who_left_does_no_harm(played: PlayedEngine
         ask = await peer.asked()
         leaving.cancel_scope.cancel()
     await peer.send(Verdict(ask.question_id, ALLOWED))
-    outcome = asking(nursery, played)
-    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
-    assert await outcome.rule() == "played"
+    await serves(nursery, played, peer)
     assert played.asked_for == []
 
 
@@ -297,9 +291,7 @@ async def test_a_process_that_is_attached_takes_the_place_of_the_one_before(
     unused = played.attach_peer()
     successor = played.attach_peer()
     await successor.accept_policy()
-    outcome = asking(nursery, played)
-    await successor.send(Verdict((await successor.asked()).question_id, ALLOWED))
-    assert await outcome.rule() == "played"
+    await serves(nursery, played, successor)
     with pytest.raises(Exception):  # noqa: B017, PT011 - closed, in whichever way the system says so
         await unused.asked()
     assert played.asked_for == []

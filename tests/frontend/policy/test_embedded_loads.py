@@ -6,8 +6,8 @@ import trio.testing
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
-from ipc.messages.deciding import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serving
+from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
+from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serves, serving
 from tests.support.policy import ALLOW_ALL, sources
 
 LOAD_SECONDS = PolicyDeadlines().load_seconds
@@ -19,8 +19,7 @@ async def test_questions_wait_for_a_compilation_and_are_asked_after_it(
 ) -> None:
     peer = await serving(played)
     nursery.start_soon(played.engine.load, SECOND)
-    load = await peer.received()
-    assert isinstance(load, LoadPolicy)
+    load = await peer.candidate()
     outcome = asking(nursery, played)
     await trio.testing.wait_all_tasks_blocked()
     await peer.send(PolicyCompiled(load.load_id, None))
@@ -74,8 +73,7 @@ async def test_a_candidate_that_compiled_is_in_force_even_if_the_process_dies_th
     peer = await serving(played)
 
     async def compile_and_die() -> None:
-        load = await peer.received()
-        assert isinstance(load, LoadPolicy)
+        load = await peer.candidate()
         await peer.send(PolicyCompiled(load.load_id, None))
         peer.close()
 
@@ -121,8 +119,7 @@ async def test_a_successor_that_does_not_take_the_policy_in_force_is_given_up(
     (await serving(played)).close()
     await played.reason()
     successor = played.attach_peer()
-    load = await successor.received()
-    assert isinstance(load, LoadPolicy)
+    load = await successor.candidate()
     if not is_silent:
         await successor.send(PolicyCompiled(load.load_id, "not any more"))
     await trio.sleep(LOAD_SECONDS + 1)
@@ -161,8 +158,7 @@ class Commit:
 
 async def compiled(peer: PlayedPeer) -> str:
     """Have the candidate that comes next compiled; returns its id."""
-    load = await peer.received()
-    assert isinstance(load, LoadPolicy)
+    load = await peer.candidate()
     await peer.send(PolicyCompiled(load.load_id, None))
     return load.load_id
 
@@ -175,9 +171,7 @@ async def test_what_a_commit_raises_leaves_the_policy_in_force(played: PlayedEng
     with pytest.raises(OSError, match="full"):
         await played.engine.load(SECOND, commit)
     assert played.engine.policy_version == ALLOW_ALL.policy_version
-    outcome = asking(nursery, played)
-    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))  # and no UsePolicy before it
-    assert await outcome.rule() == "played"
+    await serves(nursery, played, peer)  # and no UsePolicy before it
     await played.load(peer, SECOND)
     assert played.engine.policy_version == "second"
 
@@ -187,8 +181,7 @@ async def test_a_refused_candidate_is_never_committed(played: PlayedEngine, nurs
     commit = Commit()
 
     async def refuse() -> None:
-        load = await peer.received()
-        assert isinstance(load, LoadPolicy)
+        load = await peer.candidate()
         await peer.send(PolicyCompiled(load.load_id, "no"))
 
     nursery.start_soon(refuse)
@@ -203,8 +196,7 @@ async def test_questions_are_answered_by_the_policy_in_force_while_a_commit_take
     peer = await serving(played)
     commit = Commit()
     nursery.start_soon(played.engine.load, SECOND, commit)
-    load = await peer.received()
-    assert isinstance(load, LoadPolicy)
+    load = await peer.candidate()
     waiting = asking(nursery, played)  # for the compilation
     await trio.testing.wait_all_tasks_blocked()
     await peer.send(PolicyCompiled(load.load_id, None))
@@ -238,8 +230,7 @@ async def test_what_was_committed_is_in_force_whatever_became_of_the_process_tha
     between = None
     if successor != "comes later":  # one that was brought up with what was in force until then
         between = played.attach_peer()
-        old = await between.received()
-        assert isinstance(old, LoadPolicy)
+        old = await between.candidate()
         assert old.modules == ALLOW_ALL.modules
         if successor != "is compiling":
             await between.send(PolicyCompiled(old.load_id, None))

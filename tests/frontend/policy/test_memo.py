@@ -15,7 +15,7 @@ from frontend.policy import memo as memos
 from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question
-from ipc.messages.deciding import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
 from tests.support.patience import PATIENCE
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing
 from tests.support.policy import document, question, running_engine, sources
@@ -106,17 +106,9 @@ def life_counts_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "FRESH_SECONDS", PATIENCE)
 
 
-async def accept(peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> None:
-    load = await peer.received()
-    assert isinstance(load, LoadPolicy)
-    await peer.channel.send(PolicyCompiled(load.load_id, None, reads))
-    assert await peer.received() == UsePolicy(load.load_id)
-
-
 async def load(played: PlayedEngine, peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> None:
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(accept, peer, reads)
-        await played.engine.load(SECOND)
+    peer.reads = reads
+    await played.load(peer, SECOND)
 
 
 @pytest.fixture
@@ -211,8 +203,7 @@ async def test_what_is_remembered_waits_for_no_process_that_compiles(
     (peer,) = played.peers
     await told(played, peer)
     nursery.start_soon(played.engine.load, SECOND)
-    candidate = await peer.received()
-    assert isinstance(candidate, LoadPolicy)
+    candidate = await peer.candidate()
     assert (await played.engine.decide(question())).rule == "played"
     await peer.channel.send(PolicyCompiled(candidate.load_id, None, READS))
     assert isinstance(await peer.received(), UsePolicy)
@@ -252,14 +243,15 @@ async def test_a_successor_that_holds_the_policy_before_answers_nothing_from_mem
     (peer,) = played.peers
 
     async def compile_it() -> None:
-        candidate = await peer.received()
-        await peer.channel.send(PolicyCompiled(candidate.load_id, None, READS))  # type: ignore[union-attr]
+        candidate = await peer.candidate()
+        await peer.channel.send(PolicyCompiled(candidate.load_id, None, READS))
 
     async def commit() -> None:
         peer.close()
         await played.reason()
         successor = played.attach_peer()
-        await accept(successor)
+        successor.reads = READS
+        await successor.accept_policy()
         await told(played, successor)
         assert played.engine.memo_status.entries == 1
 
@@ -273,8 +265,7 @@ async def test_a_candidate_that_is_refused_takes_no_memory_away(played: PlayedEn
     await told(played, peer)
 
     async def refuse() -> None:
-        candidate = await peer.received()
-        assert isinstance(candidate, LoadPolicy)
+        candidate = await peer.candidate()
         await peer.channel.send(PolicyCompiled(candidate.load_id, "no"))
 
     nursery.start_soon(refuse)
@@ -290,7 +281,8 @@ async def test_with_the_process_goes_all_that_it_said(played: PlayedEngine) -> N
     await played.reason()
     assert played.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
     successor = played.attach_peer()
-    await accept(successor)
+    successor.reads = READS
+    await successor.accept_policy()
     await told(played, successor, DENIED)
     assert played.engine.memo_status == MemoStatus(True, None, 1)
 

@@ -5,7 +5,7 @@ import trio.testing
 
 from frontend.deadlines import QUESTION_SECONDS
 from frontend.policy.process import AT_ONCE
-from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.deciding import Ask, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, Outcome, PlayedEngine, PlayedPeer, asking, serving
 from tests.support.policy import ALLOW_ALL
 
@@ -97,8 +97,7 @@ async def test_what_waits_is_not_asked_behind_a_policy_that_is_being_compiled(
     outcomes = await many(nursery, played, AT_ONCE + 1)
     asked = [await peer.asked() for _ in range(AT_ONCE)]
     nursery.start_soon(played.engine.load, ALLOW_ALL)
-    load = await peer.received()
-    assert isinstance(load, LoadPolicy)
+    load = await peer.candidate()
     for ask in asked:
         await answered(peer, ask)
     with trio.move_on_after(0.01) as scope:
