@@ -1,11 +1,12 @@
-"""Fronts in the test's own process, as most tests of the front have them."""
+"""Fronts in the test's own process, as most tests of the front have them, and who receives what they send."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.front_core import Core, front_core
+from tests.support.webhook_receiver import Receiver, webhook_receiver
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,3 +20,10 @@ async def core(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     args, settings = ((), {}) if mark is None else (mark.args, mark.kwargs)
     async with front_core(tmp_path, *args, **settings) as front:
         yield front
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """One for each test: an attempt that was given up may reach its receiver later."""
+    with webhook_receiver() as one:
+        yield one

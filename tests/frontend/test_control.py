@@ -5,13 +5,13 @@ import resource
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 import trio
 import trio.testing
 
-from frontend.control import MAX_UNSENT, Attached, SupervisorLink, SupervisorSilent
+from frontend.control import MAX_UNSENT, Hears, SupervisorLink, SupervisorSilent
 from frontend.deadlines import ControlDeadlines
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame
@@ -19,86 +19,23 @@ from ipc.channel.front_memory import Layout, make_memory
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.messages.brokering import AttachBroker
 from ipc.messages.control import (
-    AttachNotary,
-    AttachPolicy,
-    AttachReader,
     AttachWorker,
-    CrashLoops,
-    DelivererStarted,
-    Drain,
-    FinishReload,
-    FollowSettings,
     FrontStatus,
     FrontToSupervisor,
     KillWorker,
     NeedWorker,
-    PolicyEdited,
     Reload,
     StartFront,
     Stop,
     WorkerGone,
     WorkerServes,
 )
-from ipc.messages.exporting import AttachExporter
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.protocols.front import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
-
-
-class Listener:
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    def attach_policy(self, message: AttachPolicy, sock: socket.socket) -> None:
-        sock.close()
-
-    def attach_notary(self, message: AttachNotary, sock: socket.socket) -> None:
-        sock.close()
-
-    def attach_reader(self, message: AttachReader, sock: socket.socket) -> None:
-        sock.close()
-
-    def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
-        sock.close()
-
-    def attach_exporter(self, message: AttachExporter, sock: socket.socket) -> None:
-        sock.close()
-
-    def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:
-        sock.close()
-
-    def channel_lost(self, message: Attached) -> None:
-        self.heard.append(("lost", message))
-
-    def worker_gone(self, message: WorkerGone) -> None:
-        self.heard.append(message)
-
-    def deliverer_started(self, message: DelivererStarted) -> None:
-        self.heard.append(message)
-
-    def policy_edited(self, message: PolicyEdited) -> None:
-        self.heard.append(message)
-
-    def drain(self, message: Drain) -> None:
-        self.heard.append("drain")
-
-    def note_crash_loops(self, message: CrashLoops) -> None:
-        self.heard.append(message)
-
-    def reload(self, message: Reload) -> None:
-        self.heard.append(message)
-
-    def finish_reload(self, message: FinishReload) -> None:
-        self.heard.append(message)
-
-    def follow_settings(self, message: FollowSettings) -> None:
-        self.heard.append(message)
-
-    def stop(self, seconds: float) -> None:
-        self.heard.append(seconds)
+from tests.support.worker_desk import until
 
 
 class Supervisor:
@@ -134,7 +71,7 @@ async def both(deadlines: ControlDeadlines = ControlDeadlines()) -> AsyncIterato
 
 async def test_what_is_posted_arrives_in_order() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
-        nursery.start_soon(control.run, Listener())
+        nursery.start_soon(control.run, Mock(spec=Hears))
         for number in range(100):
             control.post(NeedWorker(str(number)))
         with trio.fail_after(60):
@@ -145,7 +82,7 @@ async def test_what_is_posted_arrives_in_order() -> None:
 
 async def test_a_supervisor_that_does_not_read_delays_nobody_and_costs_bounded_memory() -> None:
     async with both() as (control, _), trio.open_nursery() as nursery:
-        nursery.start_soon(control.run, Listener())
+        nursery.start_soon(control.run, Mock(spec=Hears))
         with trio.fail_after(60):
             for _ in range(20):
                 for _ in range(MAX_UNSENT):
@@ -165,7 +102,7 @@ async def test_a_worker_that_serves_is_told_of_although_the_queue_was_full_and_s
             control.need_worker("compute")
         for number in range(2 * MAX_UNSENT):
             control.tell_serves(f"compute-{number}")
-        nursery.start_soon(control.run, Listener())
+        nursery.start_soon(control.run, Mock(spec=Hears))
         with trio.fail_after(60):
             messages = [await supervisor.channel.receive() for _ in range(2 * MAX_UNSENT)]
         newest = [WorkerServes(f"compute-{number}") for number in range(MAX_UNSENT, 2 * MAX_UNSENT)]
@@ -175,7 +112,7 @@ async def test_a_worker_that_serves_is_told_of_although_the_queue_was_full_and_s
 
 async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
-        nursery.start_soon(control.run, Listener())
+        nursery.start_soon(control.run, Mock(spec=Hears))
         big = ModuleFile("sha256:" + "0" * 64, "/" + "x" * 500_000, ())
         async with trio.open_nursery() as loading:
             loading.start_soon(control.load_modules, (big,))
@@ -191,7 +128,7 @@ async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
 async def test_modules_that_are_never_loaded_are_an_answer_too(autojump_clock: trio.testing.MockClock) -> None:
     deadlines = ControlDeadlines(load_seconds=0.5)
     async with both(deadlines) as (control, supervisor), trio.open_nursery() as nursery:
-        nursery.start_soon(control.run, Listener())
+        nursery.start_soon(control.run, Mock(spec=Hears))
         with pytest.raises(SupervisorSilent):
             await control.load_modules(())
         asked = await supervisor.channel.receive()
@@ -206,21 +143,21 @@ async def test_the_end_of_the_channel_ends_the_front() -> None:
     async with both() as (control, supervisor):
         supervisor.channel.close()
         with trio.fail_after(60), pytest.RaisesGroup(ChannelClosed):
-            await control.run(Listener())
+            await control.run(Mock(spec=Hears))
 
 
 async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
     async with both() as (control, supervisor):
         await supervisor.say(Stop(1.0))
         supervisor.say_out_of_turn(Reload("r", "signal"))
-        listener = Listener()
+        listener = Mock(spec=Hears)
         with trio.fail_after(60), pytest.RaisesGroup(ProtocolError):
             await control.run(listener)
-        assert listener.heard == [1.0]
+        assert listener.method_calls == [call.stop(1.0)]
 
 
 async def test_a_worker_whose_channel_could_not_be_received_is_lost_alone() -> None:
-    listener = Listener()
+    listener = Mock(spec=Hears)
     lost, whole = AttachWorker("w1", "fs", 1, 1), WorkerGone("w2", "r")
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         held = {int(name) for name in os.listdir("/proc/self/fd")}
@@ -232,11 +169,9 @@ async def test_a_worker_whose_channel_could_not_be_received_is_lost_alone() -> N
             await supervisor.channel.send(lost, (null,))
             await supervisor.say(whole)
             nursery.start_soon(control.run, listener)
-            with trio.fail_after(60):
-                while len(listener.heard) < 2:
-                    await trio.lowlevel.checkpoint()
+            await until(lambda: len(listener.method_calls) == 2)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             os.close(null)
-        assert listener.heard == [("lost", lost), whole]
+        assert listener.method_calls == [call.channel_lost(lost), call.worker_gone(whole)]
         nursery.cancel_scope.cancel()

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +35,6 @@ TLS = make_tls()
 """Made once: it takes long."""
 NO_HTTP = AttemptOutcome("failed", None, "the connection ended without an answer in HTTP")
 LATE = AttemptOutcome("failed", None, "no answer in time")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """One for each test: an attempt that was given up may reach its receiver later."""
-    with webhook_receiver() as one:
-        yield one
 
 
 def is_late(found: AttemptOutcome) -> bool:

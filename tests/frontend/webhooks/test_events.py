@@ -1,12 +1,11 @@
 """A front's notifications: real calls, real decisions, one message each."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 from standardwebhooks import Webhook
 
@@ -15,16 +14,10 @@ from frontend.policy.question import Decision
 from ipc.settings import DEFAULT_KINDS
 from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, notifying_core, settled
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, refuses, signed, then
-from tests.support.webhook_receiver import Receiver, webhook_receiver
+from tests.support.webhook_receiver import Receiver
 from tests.support.worker_desk import until
 
 Drive = Callable[[Core, Agent], Awaitable[Any]]
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 async def hears(receiver: Receiver, kind: str, after: int) -> None:

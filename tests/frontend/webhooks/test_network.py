@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,6 @@ from tests.support.webhook_receiver import Receiver, webhook_receiver
 PUBLIC, OTHER_PUBLIC, PUBLIC_V6 = "93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 BLOCKED = AttemptOutcome("blocked", None, "the name leads to private or reserved addresses only")
 UNRESOLVED = AttemptOutcome("failed", None, "the name could not be resolved")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 class Names:

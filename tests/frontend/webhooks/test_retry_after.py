@@ -1,6 +1,5 @@
 """Receivers that say when to come again, and those that say never to."""
 
-from collections.abc import Iterator
 from email.utils import formatdate
 from itertools import count
 from pathlib import Path
@@ -21,17 +20,11 @@ from tests.frontend.webhooks.samples import DELIVERY, delivering, hook, kept, na
 from tests.frontend.webhooks.test_sender import arrive, call, is_put_off
 from tests.support.front_core import TestClock
 from tests.support.logs import capture_logs
-from tests.support.webhook_receiver import Receiver, says, webhook_receiver
+from tests.support.webhook_receiver import Receiver, says
 from tests.support.worker_desk import until
 
 NOW = 1_800_000_000.0
 PAUSES = (100.0, 500.0, 1000.0)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The outcomes of a delivery: tried again, delivered, given up; and its cost for other deliveries."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ from tests.support.worker_desk import until
 FINE, BUSY = says(200), says(503)
 SLOW_SECONDS = 0.05
 GONE = "webhooks were given up: their endpoint is not configured any more"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 async def call(core: Core) -> str:

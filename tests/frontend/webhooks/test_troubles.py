@@ -1,6 +1,5 @@
 """Deliveries while something of the gateway's own fails: the ledger, the clock, the room for what waits."""
 
-from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,12 @@ from tests.frontend.webhooks.samples import asker, counted, hook, kept, named, n
 from tests.frontend.webhooks.test_sender import BUSY, FINE, call
 from tests.support.front_core import Core, refuses
 from tests.support.logs import capture_logs
-from tests.support.webhook_receiver import Receiver, holds, says, webhook_receiver
+from tests.support.webhook_receiver import Receiver, holds, says
 from tests.support.worker_desk import until
 
 FULL = NotaryUnavailable("the disk is full")
 
 SAYS_IT, SAYS_IT_IS_OVER = "webhooks wait: the ledger does not answer", "webhooks go on: the ledger answers again"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 AT_ONCE = WebhookDeadlines(look_again_seconds=0.02, try_again_seconds=0.02)

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,6 @@ from witness.submissions import Submission, parse
 
 EAGER = WitnessDeadlines(most_intervals=1.0)
 """A witness that has failed is asked again as soon as any other."""
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 def asked(receiver: Receiver) -> Submission:

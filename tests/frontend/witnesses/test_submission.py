@@ -1,6 +1,5 @@
 """One request to a witness, and whatever the other side may do to it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from tests.support.webhook_receiver import (
     redirects,
     says,
     sends,
-    webhook_receiver,
 )
 from witness.submissions import parse
 
@@ -30,12 +28,6 @@ ASKED = ToCosign(old_size=5, size=9, proof=("CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA
 OK = b"HTTP/1.1 200 OK\r\n"
 SOON = 0.3
 NO_HTTP = Reply(problem="the connection ended without a whole answer in HTTP")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with webhook_receiver() as one:
-        yield one
 
 
 async def submit(address: str | None, *, resolve: str = "witness.test", **changes: Any) -> Reply:
