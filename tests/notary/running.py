@@ -212,6 +212,17 @@ class Running:
         self.stop()
         return self.start()
 
+    def followed(self, front_id: str, asked: dict[int, Any]) -> Asker:
+        """The next notary is asked by a front that lived on, under the numbers that it used before."""
+        self.restart()
+        return self.asked_again(front_id, asked)
+
+    def asked_again(self, front_id: str, asked: dict[int, Any]) -> Asker:
+        """The same without a start."""
+        asker = self.attach(front_id)
+        asker.resend(asked)
+        return asker
+
     def stored(self, statement: str, *values: Any) -> list[Any]:
         """Rows of the file, read by a stranger."""
         return stored(self.path, statement, *values)

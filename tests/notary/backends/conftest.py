@@ -1,58 +1,93 @@
-"""Processes for the tests of the database, and notaries whose way to their Redis loses answers."""
+"""Notaries that have their store in a real Redis, and a way to it that loses answers."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+import itertools
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from ipc.settings import StoreSettings
+from ipc.settings import LedgerSettings, StoreSettings
 from tests.notary.backends.losing import SILENT, Losing
-from tests.notary.running import Running
-from tests.notary.samples import changed
+from tests.notary.conftest import StartNotary
+from tests.notary.running import UNDISTURBED, Running
+from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
 
-ROOT = Path(__file__).resolve().parents[3]
-
-Start = Callable[..., "subprocess.Popen[str]"]
+_prefixes = itertools.count()
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
-    """Start a role of children.py; whatever still runs at the end is killed."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_child(role: str, path: Path, *arguments: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "tests.notary.backends.children", role, str(path), *arguments]
-        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        started.append(child)
-        return child
-
-    yield start_child
-    for child in started:
-        child.kill()
-        child.communicate(timeout=120)
+def prefix() -> str:
+    """The prefix of this test's keys in Redis."""
+    return f"test-{next(_prefixes)}"
 
 
-def line_of(child: "subprocess.Popen[str]") -> str:
-    """The next thing that a child says."""
-    assert child.stdout is not None
-    return child.stdout.readline().strip()
+@pytest.fixture
+def store(redis_server: RedisServer, prefix: str) -> StoreSettings:
+    """The Redis of this test, with its prefix."""
+    return replace(redis_server.settings, redis_prefix=prefix)
+
+
+@pytest.fixture
+def ledger() -> LedgerSettings:
+    """A file of each notary's own."""
+    return LedgerSettings()
+
+
+@pytest.fixture
+def start(
+    request: pytest.FixtureRequest, store: StoreSettings, ledger: LedgerSettings, tmp_path: Path
+) -> Iterator[StartNotary]:
+    """Starts a notary; those of one test share their store, and with a ledger that is no file their keys too."""
+    started: list[Running] = []
+    is_patient = "patient_backends" in request.fixturenames
+
+    def one(folder: str = "state", **settings: Any) -> Running:
+        own = {"limits": UNDISTURBED, "is_patient": is_patient, "store": store, "ledger": ledger, "dev_mode": True}
+        given: dict[str, Any] = own | settings
+        if ledger.url is not None and started and not (tmp_path / folder).exists():
+            (tmp_path / folder).mkdir(mode=0o700)
+            shutil.copytree(started[0].folder / "keys", tmp_path / folder / "keys")
+            for file in started[0].folder.glob("*.jwks.json"):
+                shutil.copy2(file, tmp_path / folder)
+        started.append(Running(tmp_path / folder, **given))
+        return started[-1]
+
+    yield one
+    for running in started:
+        running.close()
+
+
+@pytest.fixture
+def notary(start: StartNotary) -> Running:
+    """One notary."""
+    return start()
 
 
 @pytest.fixture
 def way(redis_server: RedisServer) -> Iterator[Losing]:
-    """To the Redis of the package that asks."""
+    """To the Redis."""
     way = Losing(redis_server.port)
     yield way
     way.close()
 
 
 @pytest.fixture
-def distant(
-    request: pytest.FixtureRequest, start: Callable[..., Running], store: StoreSettings, way: Losing
-) -> Running:
+def distant(request: pytest.FixtureRequest, start: StartNotary, store: StoreSettings, way: Losing) -> Running:
     """A notary that goes this way. It waits as long as it takes, unless an answer does not come in this test."""
     given = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-    return start(is_patient=given.get("how") != SILENT, store=changed(store, redis_url=f"redis://127.0.0.1:{way.port}"))
+    return start(is_patient=given.get("how") != SILENT, store=replace(store, redis_url=f"redis://127.0.0.1:{way.port}"))
+
+
+@contextmanager
+def frozen(server: RedisServer | PostgresServer) -> Iterator[None]:
+    """Within the block it takes connections, and says nothing."""
+    server.freeze()
+    try:
+        yield
+    finally:
+        server.thaw()

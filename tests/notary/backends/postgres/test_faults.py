@@ -12,13 +12,13 @@ from ipc.operations.calls import Closed
 from ipc.operations.evidence import QueryEvents, ReadCheckpoint
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget
-from ipc.operations.operation import Operation
 from ipc.operations.status import ReadLedger
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from notary.database import DatabaseGone
 from notary.opening import open_state
 from tests.notary.backends.order import budgeted
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.backends.redis.test_faults import told
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, query, walk_of
 from tests.notary.samples import hooks, make_issue, make_note, make_open, make_refuse, make_result
 from tests.support.asking import Told
@@ -27,15 +27,6 @@ from tests.support.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 Fault = Callable[[PostgresServer, str], AbstractContextManager[None]]
-
-
-def told(running: Running, asked: Operation[Any]) -> str:
-    """Which part is not available; empty for an answer."""
-    try:
-        running.front.ask(asked)
-    except Told as error:
-        return (error.part or "?") if error.problem == "unavailable" else str(error)
-    return ""
 
 
 def comes_back(running: Running) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ipc.operations.evidence import ReadCheckpoint
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from tests.notary.backends.order import GONE, Killed, budgeted, end_of, ended, left
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, walk_of
 from tests.notary.samples import make_issue, make_note
 from tests.support.strace import injected

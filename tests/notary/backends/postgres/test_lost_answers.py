@@ -9,7 +9,6 @@ from ipc.operations.calls import Closed
 from notary.backends.postgres.database import PostgresDatabase
 from tests.notary.backends.losing import Losing
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, bury, left
-from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.postgres.test_kills import collected  # noqa: F401 - what ends here leaves things open, too
 from tests.notary.backends.redis.test_lost_answers import (  # noqa: F401 - what holds for one ledger holds for the other
     comes_back,
@@ -24,6 +23,7 @@ from tests.notary.backends.redis.test_lost_answers import (  # noqa: F401 - what
     test_while_it_is_in_doubt_nothing_else_is_taken,
     told,
 )
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_issue
 from tests.support.gateway import WAIT_SECONDS, wait_for

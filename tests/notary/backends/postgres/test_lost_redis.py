@@ -4,8 +4,8 @@ import pytest
 
 from ipc.operations.calls import UseProof
 from ipc.settings import StoreSettings
-from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.redis.test_faults import told
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import fresh_proof
 from tests.support.gateway import wait_for

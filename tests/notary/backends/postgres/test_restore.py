@@ -9,7 +9,7 @@ from ipc.operations.leases import ReadEpoch
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from notary.programs.accept_rollback import accept
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.running import walk_of
 from tests.notary.samples import changed, make_note, record_call
 from tests.support.postgres_server import USER, PostgresServer, programs

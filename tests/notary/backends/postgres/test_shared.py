@@ -23,8 +23,9 @@ from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import PostgresTarget
 from notary.opening import open_state
 from notary.upkeep.rounds import Upkeep
-from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.backends.postgres.test_faults import read_only, told
+from tests.notary.backends.postgres.test_faults import read_only
+from tests.notary.backends.redis.test_faults import told
+from tests.notary.conftest import StartNotary
 from tests.notary.operations.test_standing import OPERATORS, add, calls, opening
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import (
@@ -91,9 +92,7 @@ def test_each_answers_again_what_it_has_answered_whatever_the_other_does_meanwhi
     told = front.heard(number)
     for _ in range(3):
         other.front.ask(make_note())
-    one.restart()
-    again = one.attach("asks-again")
-    again.resend({number: asked})
+    again = one.followed("asks-again", {number: asked})
     assert again.heard(number) == told
     assert len(one.front.ask(QueryEvents(EventQuery()))) == 4
 

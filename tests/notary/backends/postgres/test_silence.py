@@ -1,11 +1,10 @@
 """A PostgreSQL that is silent, or whose lock others keep: a call waits for it once, and for no longer than it may."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
-from tests.notary.backends.postgres.test_faults import breaks_at_commit, check_fault, comes_back, told
+from tests.notary.backends.conftest import frozen
+from tests.notary.backends.postgres.test_faults import breaks_at_commit, check_fault, comes_back
+from tests.notary.backends.redis.test_faults import told
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_note
 from tests.support.postgres_server import PostgresServer
@@ -13,19 +12,10 @@ from tests.support.postgres_server import PostgresServer
 pytestmark = pytest.mark.large
 
 
-@contextmanager
-def silent(server: PostgresServer) -> Iterator[None]:
-    server.freeze()
-    try:
-        yield
-    finally:
-        server.thaw()
-
-
 def test_nothing_is_answered_meanwhile_and_the_ledger_comes_back_by_itself(
     notary: Running, postgres_server: PostgresServer
 ) -> None:
-    check_fault(notary, silent(postgres_server))
+    check_fault(notary, frozen(postgres_server))
 
 
 def test_a_unit_whose_end_others_hide_behind_their_lock_is_not_answered(

@@ -6,7 +6,7 @@ import pytest
 
 from notary.reading.source import NotReadable, Source, opened, written_state
 from notary.sealing.copying import copy
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import NOW, make_note, make_open, record_call
 from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, seal_age, verify, write_ages, write_calls

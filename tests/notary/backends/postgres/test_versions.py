@@ -11,8 +11,9 @@ from notary.backends.postgres.database import USERS_LOCK
 from notary.database import DatabaseGone
 from notary.ledger import postgres
 from notary.opening import open_state
-from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.backends.postgres.test_faults import comes_back, told, why
+from tests.notary.backends.postgres.test_faults import comes_back, why
+from tests.notary.backends.redis.test_faults import told
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_note, make_open, make_result
 from tests.support.gateway import wait_for

@@ -30,12 +30,6 @@ pytestmark = pytest.mark.usefixtures("patient_backends")
 FOUND = "the Redis of the store answers again"
 
 
-@pytest.fixture
-def way(redis_server: RedisServer) -> Iterator[Between]:
-    with closing(Between(("127.0.0.1", redis_server.port))) as way:
-        yield way
-
-
 def connected(way: Between) -> Client:
     client = Client(RedisTarget(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
     client.open()

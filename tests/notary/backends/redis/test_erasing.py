@@ -2,8 +2,7 @@
 kill between store and ledger loses no value without its event."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from ipc.operations.evidence import QueryEvents
 from ipc.settings import EvidenceSettings, StoreSettings
 from notary.state import NotaryLimits
 from tests.notary.backends import order
+from tests.notary.backends.conftest import frozen
 from tests.notary.backends.order import GONE, ended
-from tests.notary.backends.redis.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.operations.test_erase_kept import OF_PERSON, SECRET, with_request
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import changed, make_approval, make_claim, make_denial, make_hold, make_note, make_open
@@ -110,25 +110,16 @@ def test_a_notary_that_ends_here_has_erased_all_with_its_event_or_nothing(
     assert walk_of(notary).intact
 
 
-@contextmanager
-def store_gone(server: RedisServer) -> Iterator[str]:
-    server.freeze()
-    try:
-        yield "approvals"
-    finally:
-        server.thaw()
-
-
 def test_an_erasure_without_its_store_is_refused_by_name_and_can_be_asked_again(
     notary: Running, redis_server: RedisServer
 ) -> None:
     denied_call(notary)
-    refused_and_asked_again(notary, store_gone(redis_server))
+    refused_and_asked_again(notary, frozen(redis_server), "approvals")
 
 
-def refused_and_asked_again(notary: Running, fault: Any) -> None:
-    """Refused during the fault, with the part that is not available; done after it."""
-    with fault as part, pytest.raises(Told) as told:
+def refused_and_asked_again(notary: Running, fault: AbstractContextManager[None], part: str) -> None:
+    """Refused during the fault, by the part that is not available; done after it."""
+    with fault, pytest.raises(Told) as told:
         notary.front.ask(WANTED)
     assert (told.value.problem, told.value.part) == ("unavailable", part)
     wait_for(lambda: answer_of(notary) is not None, "the backend")

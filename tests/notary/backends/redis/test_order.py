@@ -64,8 +64,7 @@ def test_a_unit_that_ends_here_is_in_both_and_is_answered_again(
     before = notary.front.front_id
     ended(notary)
     check_agreement(notary, asked, is_there=True)
-    again = notary.attach(before)
-    again.resend({number: asked})
+    again = notary.asked_again(before, {number: asked})
     assert again.answer(number).approval.approval_id == asked.approval.approval_id
     check_agreement(notary, asked, is_there=True)
 

@@ -25,12 +25,6 @@ pytestmark = pytest.mark.usefixtures("patient_backends")
 
 
 @pytest.fixture
-def way(redis_server: RedisServer) -> Iterator[Between]:
-    with closing(Between(("127.0.0.1", redis_server.port))) as way:
-        yield way
-
-
-@pytest.fixture
 def state(store: StoreSettings, way: Between, tmp_path: Path) -> Iterator[NotaryState]:
     """The remote units of a notary that reaches its Redis through `way`."""
     store = msgspec.structs.replace(store, redis_url=f"redis://127.0.0.1:{way.port}")

@@ -18,8 +18,8 @@ from ipc.operations.leases import ListSessions, ReadBudget, Revoke, RevokeSessio
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
-from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.capped_calls import POINTER, WINDOWS, opening_of, play, uses_of
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,

@@ -1,13 +1,12 @@
 """A Redis that takes connections and says nothing: it is waited for once, and for no longer than it may."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ipc.operations.status import ReadStore
 from ipc.settings import StoreSettings
 from notary.backends.redis.client import AGAIN_SECONDS
+from tests.notary.backends.conftest import frozen
 from tests.notary.backends.order import stores_of
 from tests.notary.backends.redis.test_faults import check_fault, fresh, told
 from tests.notary.backends.redis.test_fitness import check_sentences, refused
@@ -19,25 +18,16 @@ FRONTS_WAIT = 10.0
 """Seconds after which fronts give up."""
 
 
-@contextmanager
-def hanging(server: RedisServer) -> Iterator[None]:
-    server.freeze()
-    try:
-        yield
-    finally:
-        server.thaw()
-
-
 def test_operations_on_a_silent_store_are_refused_by_part_and_recover(
     notary: Running, redis_server: RedisServer
 ) -> None:
-    check_fault(notary, hanging(redis_server))
+    check_fault(notary, frozen(redis_server))
 
 
 def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_holds_up_no_end(
     notary: Running, redis_server: RedisServer
 ) -> None:
-    with hanging(redis_server):
+    with frozen(redis_server):
         began = time.monotonic()
         assert told(notary, fresh()) == "store"
         assert time.monotonic() - began < FRONTS_WAIT

@@ -18,8 +18,8 @@ from ipc.operations.leases import RevokeSession, SignedLease, TooManySessions
 from ipc.operations.standing import RevokeStanding
 from ipc.settings import OperatorSettings
 from tests.notary.backends import order
-from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.capped_calls import POINTER, WINDOWS, approved_of, hold_of, opening_of, outcome_of, uses_of
+from tests.notary.conftest import StartNotary
 from tests.notary.lost import OVER
 from tests.notary.operations.test_standing import OPERATORS, add, calls, opening
 from tests.notary.running import Running
@@ -204,8 +204,7 @@ def test_a_change_whose_notary_ends_is_done_once_with_its_unit_or_not_at_all(
     assert unit.look(notary, asked) == (unit.before if step in UNDONE else unit.after)
     # The front asks again under the same number; the proof of a unit that was undone stays used.
     is_proven = step in UNDONE and getattr(asked, "proof", None) is not None
-    again = notary.attach(front_id)
-    again.resend({number: changed(asked, proof=fresh_proof()) if is_proven else asked})
+    again = notary.asked_again(front_id, {number: changed(asked, proof=fresh_proof()) if is_proven else asked})
     assert again.heard(number).problem is None
     assert unit.look(notary, asked) == unit.after
 
@@ -229,8 +228,7 @@ def test_an_end_that_a_worker_tells_counts_once_whenever_its_notary_ends(
     front_id, _ = ends_at(notary, monkeypatch, step, report)
     told = ("30", "call_in_progress") if step in UNDONE else (counts, code)
     assert (total(notary), code_of_key(notary)) == told
-    again = notary.attach(front_id)
-    again.resend({number: call})
+    again = notary.asked_again(front_id, {number: call})
     if step in UNDONE:
         worker.run(worker.word(), result)
     assert isinstance(again.answer(number), Closed)
