@@ -86,9 +86,7 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     told = [front.heard(number) for number in numbers]
     assert [one.problem for one in told] == [None] * 9 + ["refused", None]
     after = everything(notary)
-    notary.restart()
-    again = notary.attach("asks-again")
-    again.resend(dict(zip(numbers, asked, strict=True)))
+    again = notary.followed("asks-again", dict(zip(numbers, asked, strict=True)))
     assert [unsigned(again.heard(number)) for number in numbers] == [unsigned(one) for one in told]
     assert everything(notary) == after
     assert walk(notary.front).intact
@@ -102,17 +100,12 @@ def unsigned(answer: Answered) -> Answered:
     return msgspec.structs.replace(answer, value=msgspec.Raw(msgspec.msgpack.encode(decoded)), store_us=None)
 
 
-def test_a_lease_asked_again_of_the_next_notary_is_valid_and_its_token_was_never_written(
-    start_notary: StartNotary,
-) -> None:
-    notary = start_notary(limits=UNDISTURBED)
+def test_a_lease_asked_again_of_the_next_notary_is_valid_and_its_token_was_never_written(notary: Running) -> None:
     front = notary.attach("asks-again")
     asked = make_issue()
     (number,) = front.send(asked)
     first = msgspec.msgpack.decode(front.heard(number).value, type=SignedLease)
-    notary.restart()
-    again = notary.attach("asks-again")
-    again.resend({number: asked})
+    again = notary.followed("asks-again", {number: asked})
     lease = msgspec.msgpack.decode(again.heard(number).value, type=SignedLease)
     (key,) = again.in_force[-1].lease_keys
     public = jwt.PyJWK({"kty": "EC", "crv": "P-256", "x": key.x, "y": key.y})
@@ -129,16 +122,13 @@ def test_a_lease_asked_again_of_the_next_notary_is_valid_and_its_token_was_never
 
 
 @pytest.mark.parametrize("other", [make_issue(principal="root"), make_issue(jkt="thief"), make_note()])
-def test_a_front_gets_no_other_lease_by_repeating_the_number_of_one(start_notary: StartNotary, other: Any) -> None:
-    notary = start_notary(limits=UNDISTURBED)
+def test_a_front_gets_no_other_lease_by_repeating_the_number_of_one(notary: Running, other: Any) -> None:
     asked = make_issue() if isinstance(other, Issue) else make_note()
     repeated = other if isinstance(other, Issue) else make_issue()
     front = notary.attach("asks-again")
     (number,) = front.send(asked)
     front.heard(number)
-    notary.restart()
-    again = notary.attach("asks-again")
-    again.resend({number: repeated})
+    again = notary.followed("asks-again", {number: repeated})
     answer = again.heard(number)
     assert (answer.problem, b"lease_jwt" in bytes(answer.value)) == ("refused", False)
 
@@ -165,9 +155,7 @@ def test_the_end_of_a_call_is_repeated_unchanged_and_no_worker_runs_it_again(not
     worker.word()
     told = front.finish(asked, number, make_result())
     after = everything(notary)
-    notary.restart()
-    again = notary.attach("asks-again")
-    again.resend({number: asked})
+    again = notary.followed("asks-again", {number: asked})
     assert again.answer(number) == told
     assert everything(notary) == after
     while worker.has_news():
@@ -184,9 +172,7 @@ def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running)
     worker = notary.workers.of(asked.intent_id)
     while not worker.refused:
         worker.hear()
-    notary.restart()
-    again = notary.attach("asks-again")
-    again.resend({number: asked})
+    again = notary.followed("asks-again", {number: asked})
     assert again.answer(number).code == "replay_detected"
     while len(worker.refused) < 2:
         worker.hear()
@@ -197,21 +183,16 @@ def test_another_front_does_not_get_the_answer_of_the_same_number(notary: Runnin
     front = notary.attach("one")
     (number,) = front.send(UseProof(ProofRecord("p", NOW)))
     assert front.answer(number).is_fresh
-    notary.restart()
-    other = notary.attach("other")
-    other.resend({number: UseProof(ProofRecord("p", NOW))})
+    other = notary.followed("other", {number: UseProof(ProofRecord("p", NOW))})
     assert not other.answer(number).is_fresh
 
 
-@pytest.mark.parametrize("read", [GetHold("apr_1")])
-def test_reads_are_performed_again(notary: Running, read: Any) -> None:
-    front = notary.attach("reads")
+def test_reads_are_performed_again(notary: Running) -> None:
+    front, read = notary.attach("reads"), GetHold("apr_1")
     (number,) = front.send(read)
     assert front.answer(number) is None
     notary.front.ask(make_hold(make_approval(approval_id="apr_1")))
-    notary.restart()
-    again = notary.attach("reads")
-    again.resend({number: read})
+    again = notary.followed("reads", {number: read})
     assert again.answer(number).approval_id == "apr_1"
 
 
@@ -225,9 +206,7 @@ def test_an_answer_that_a_slow_front_had_not_taken_outlives_the_units_of_others(
     look, note = slow.send(QueryEvents(EventQuery(limit=1000)), make_note(reason="once"))
     for _ in range(5):
         notary.front.ask(make_note())
-    notary.restart()
-    again = notary.attach("slow")
-    again.resend({look: QueryEvents(EventQuery(limit=1)), note: make_note(reason="once")})
+    again = notary.followed("slow", {look: QueryEvents(EventQuery(limit=1)), note: make_note(reason="once")})
     again.answer(note)
     assert [event.get("reason") for event in notary.events()].count("once") == 1
 
@@ -238,9 +217,7 @@ def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Ru
     notary.restart()
     for _ in range(3):
         notary.front.ask(make_note())
-    notary.restart()
-    again = notary.attach("late")
-    again.resend({number: UseProof(ProofRecord("p", NOW))})
+    again = notary.followed("late", {number: UseProof(ProofRecord("p", NOW))})
     assert again.answer(number).is_fresh
 
 
@@ -253,8 +230,7 @@ def test_answers_of_an_earlier_notary_are_forgotten_after_their_time(start_notar
     notary.front.ask(make_note())
     with closing(connect(notary.path, writes=False)) as connection:
         assert list(remembered(connection)) == [("front-2", 1)]
-    again = notary.attach("late")
-    again.resend({number: UseProof(ProofRecord("p", NOW))})
+    again = notary.asked_again("late", {number: UseProof(ProofRecord("p", NOW))})
     assert not again.answer(number).is_fresh
 
 

@@ -206,9 +206,7 @@ def test_a_lost_answer_is_sent_again_and_its_operation_is_done_once(kept: Runnin
     asked = [make_note(), make_refuse(), make_note()]
     numbers = front.send(*asked)
     told = [front.heard(number) for number in numbers]
-    kept.restart()
-    again = kept.attach("asks-again")
-    again.resend(dict(zip(numbers, asked, strict=True)))
+    again = kept.followed("asks-again", dict(zip(numbers, asked, strict=True)))
     assert [again.heard(number) for number in numbers] == told
     assert len(query(kept.front)) == len(asked)
 

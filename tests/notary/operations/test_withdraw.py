@@ -140,9 +140,7 @@ def test_a_notary_that_follows_does_not_give_back_what_a_worker_may_have_begun(n
     session_id = notary.front.ask(make_issue(max_calls=3)).session_id
     asked = make_open(event=call_event(session_id=session_id), has_budget=True)
     notary.front.begin(asked)
-    notary.restart()
-    front = notary.attach("front-1")  # it lived on, and counts on
-    front.resend({9: Withdraw(asked.intent_id, "error", "overloaded")})
+    front = notary.followed("front-1", {9: Withdraw(asked.intent_id, "error", "overloaded")})
     assert front.answer(9) == RUNS
     assert front.ask(ReadBudget(session_id)).remaining == 2
 
@@ -153,8 +151,7 @@ def test_a_call_whose_worker_has_ended_with_the_notary_before_is_cut_once_it_is_
     notary.stop()
     notary.workers.forget(notary.workers.of(asked.intent_id))
     notary.start()
-    front = notary.attach("front-1")  # it lived on, and counts on
-    front.resend({9: Withdraw(asked.intent_id, "error", "overloaded")})
+    front = notary.asked_again("front-1", {9: Withdraw(asked.intent_id, "error", "overloaded")})
     assert front.answer(9) == RUNS
     assert front.ask(ReadLedger()).unresolved == 0
     receipt = json.loads(front.ask(ShowReceipt(notary.last_event()["receipt_id"])).receipt)

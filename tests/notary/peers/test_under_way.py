@@ -143,9 +143,7 @@ def test_a_call_whose_word_was_repeated_is_never_given_to_another_worker(notary:
     asked = make_open(worker_id=worker.worker_id, wants_begun=True)
     number = notary.front.begin(asked)
     worker.word()
-    notary.restart()
-    front = notary.attach("front-1")
-    front.resend({number: asked})
+    front = notary.followed("front-1", {number: asked})
     front.wait_begun(number)
     notary.workers.end(worker)
     assert front.answer(number).outcome == "worker_lost", "it may have run"
