@@ -1,11 +1,14 @@
 """Notaries for the tests of the notary, and one server of each kind for all of them."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from notary.ledger import schema
 from notary.state import NotaryLimits
 from tests.notary.running import Running, patient_waits
 from tests.notary.samples import hooks
@@ -39,6 +42,14 @@ def database(postgres_server: PostgresServer) -> Iterator[str]:
     name = postgres_server.new_database()
     yield name
     postgres_server.give_back(name)
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    """A new ledger in memory."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.prepare(connection)
+        yield connection
 
 
 @pytest.fixture

@@ -6,9 +6,18 @@ from pathlib import Path
 
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.database import Database
-from notary.ledger import page_ring
+from notary.ledger import page_ring, schema
 from notary.ledger.settling import settle, unsettled
 from tests.support.gateway import WAIT_SECONDS, wait_for
+from tests.support.notary_thread import SMALL_WAL
+
+
+def made_ledger(path: Path) -> Path:
+    """The file, opened once as a ledger, as a start does."""
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
+    database.open()
+    database.close()
+    return path
 
 
 def has_settled(path: Path) -> bool:

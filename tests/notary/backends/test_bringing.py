@@ -113,20 +113,6 @@ def test_everything_is_there_after_the_first_start_and_after_each_other(old: Pat
         assert whole(old)
 
 
-def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
-    brought(old)
-    (tmp_path / "new").mkdir()
-    fresh = SqliteDatabase(tmp_path / "new" / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    fresh.open()
-    fresh.close()
-    # An older file keeps its unique index on grants, which can only be dropped with the whole table.
-    names = "SELECT type, name, tbl_name FROM sqlite_master WHERE name <> 'sqlite_autoindex_intents_1' ORDER BY name"
-    assert stored(old / "ledger.sqlite3", names) == stored(fresh.path, names)
-    for table in (*LEDGER, *STORE):
-        columns = f"SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}') ORDER BY cid"
-        assert stored(old / "ledger.sqlite3", columns) == stored(fresh.path, columns)
-
-
 def test_a_notary_goes_on_where_the_old_gateway_was(old: Path, start_notary: StartNotary) -> None:
     notary = start_notary(old.name, webhooks=hooks("chat"))
     front = notary.front

@@ -8,21 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends.sqlite import SqliteDatabase, connect
-from notary.ledger import schema
+from notary.backends.sqlite import connect
 from notary.ledger.key_pages import IN_PAGE, KeyPages, KeyReader, decrypted, encrypted
-from tests.support.notary_thread import SMALL_WAL
+from tests.support.ledger_file import made_ledger
 
 KEYS = KeyPages("some_keys")
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    path = tmp_path / "ledger.sqlite3"
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
-    with closing(connect(path, writes=True)) as connection:
+    with closing(connect(made_ledger(tmp_path / "ledger.sqlite3"), writes=True)) as connection:
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute(KEYS.tables[0])
         yield connection

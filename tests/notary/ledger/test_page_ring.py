@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipc.operations.calls import Closed, UseProof, Withdraw
 from ipc.operations.status import ReadLedger
 from ipc.process.clock import ClockWrong
-from notary.backends.sqlite import SqliteDatabase, connect
+from notary.backends.sqlite import connect
 from notary.database import DatabaseGone
 from notary.ledger import page_ring, schema
 from notary.ledger.page_ring import SLOTS, RingEntry, pieces_of
@@ -30,8 +30,8 @@ from tests.notary.lost import lost_call
 from tests.notary.running import UNDISTURBED, Running, settings_in, walk
 from tests.notary.samples import NOW, fresh_proof, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker
-from tests.support.ledger_file import file_of
-from tests.support.notary_thread import LIMITS, SMALL_WAL
+from tests.support.ledger_file import file_of, made_ledger
+from tests.support.notary_thread import LIMITS
 
 FRAME = 24 + 4096
 NEVER_QUIET = replace(UNDISTURBED, quiet_seconds=3600.0)
@@ -40,11 +40,7 @@ NEVER_QUIET = replace(UNDISTURBED, quiet_seconds=3600.0)
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    path = tmp_path / "ledger.sqlite3"
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
-    with closing(connect(path, writes=True)) as connection:
+    with closing(connect(made_ledger(tmp_path / "ledger.sqlite3"), writes=True)) as connection:
         yield connection
 
 

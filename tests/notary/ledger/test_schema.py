@@ -15,7 +15,6 @@ import pytest
 
 from ipc.approvals import read_remains
 from ipc.evidence.events import AuditEvent
-from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import page_ring, schema
 from notary.ledger.head import Head
@@ -25,7 +24,7 @@ from notary.programs.offline import main
 from notary.units.runner import remembered
 from notary.units.tasks import TaskOutcome
 from tests.notary.running import ROOT, stored
-from tests.support.notary_thread import SMALL_WAL
+from tests.support.ledger_file import made_ledger
 
 FIXTURE = ROOT / "tests" / "notary" / "backends" / "fixtures" / "d1d583e"
 VERSION_1 = """
@@ -97,7 +96,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return path
     if request.param in ("3", "4", "5"):
         shutil.copy(FIXTURE / "ledger.sqlite3", path)
-        opened(path)
+        made_ledger(path)
         with closing(sqlite3.connect(path)) as connection, connection:
             for statement in WITH_REQUESTS if request.param == "5" else (*WITHOUT_TREE, *WITH_REQUESTS):
                 connection.execute(statement)
@@ -130,19 +129,16 @@ NOT_OF_BEFORE = "name <> 'sqlite_autoindex_intents_1'"
 
 
 def outline(path: Path) -> list[object]:
-    """The tables and indexes of a file, in the order of their names."""
-    return stored(path, f"SELECT name, tbl_name FROM sqlite_master WHERE {NOT_OF_BEFORE} ORDER BY name")
+    """The tables and indexes of a file, in the order of their names, and the columns of each."""
+    named = f"SELECT type, name, tbl_name FROM sqlite_master WHERE {NOT_OF_BEFORE} ORDER BY name"
+    columns = """SELECT one.name, x.name, x.type, x."notnull", x.pk FROM sqlite_master AS one
+    JOIN pragma_table_xinfo(one.name) AS x ORDER BY one.name, x.cid"""
+    return [*stored(path, named), *stored(path, columns)]
 
 
 def version(path: Path) -> str:
     (schema_version,) = stored(path, "SELECT value FROM meta WHERE key = 'schema'")
     return str(schema_version)
-
-
-def opened(path: Path) -> None:
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
 
 
 def audited(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -162,17 +158,16 @@ def test_an_old_ledger_keeps_every_byte_of_evidence_and_becomes_like_a_new_one(
 ) -> None:
     before = evidence(old)
     assert WHOLE in audited(old, capsys)
-    opened(old)
-    opened(old)
+    made_ledger(old)
+    made_ledger(old)
     assert (version(old), evidence(old)) == (schema.SCHEMA_VERSION, before)
     assert WHOLE in audited(old, capsys)
-    opened(tmp_path / "fresh.sqlite3")
-    assert outline(old) == outline(tmp_path / "fresh.sqlite3")
+    assert outline(old) == outline_of_new(tmp_path)
 
 
 @pytest.mark.parametrize("old", ["3"], indirect=True)
 def test_answers_of_a_notary_without_a_journal_are_repeated(old: Path) -> None:
-    opened(old)
+    made_ledger(old)
     with closing(sqlite3.connect(old)) as connection:
         assert remembered(connection) == {("front-1", 7): TaskOutcome(msgspec.Raw(b"\xc3"))}
 
@@ -205,7 +200,7 @@ def test_no_request_of_an_approval_that_had_ended_is_left_anywhere_in_a_file_tha
         connection.execute("INSERT OR REPLACE INTO last_unit VALUES (1, ?)", (kept,))
         connection.execute("DELETE FROM approvals WHERE approval_id = 'apr_swept'")
     assert {"no", "swept", "yes", "late", "again", "answered"} < requests_in(old)
-    opened(old)
+    made_ledger(old)
     assert requests_in(old) == {"waits", "runs"}
     assert stored(old, "SELECT principal, epoch, state FROM approvals ORDER BY seq LIMIT 2") == [
         ("uid:1000", 2, "pending"), ("uid:1000", 2, "claimed"),
@@ -228,7 +223,7 @@ def test_a_killed_gateways_journal_goes_into_the_tree_too(old: Path, capsys: pyt
         header = page_ring._HEADER.pack(1, 0, 1, len(shorter))
         connection.execute("INSERT INTO journal VALUES (0, ?)", ((header + shorter).ljust(len(piece), b"\0"),))
     for _ in range(2):
-        opened(old)
+        made_ledger(old)
         assert stored(old, "SELECT seq, event_id, leaf FROM events ORDER BY seq")[-1] == (6, "evt_6", None)
         assert stored(old, "SELECT value FROM meta WHERE key = 'history'") == ["[6,5]"]
     assert "is intact: 6 events" in audited(old, capsys)
@@ -260,7 +255,7 @@ def test_a_process_that_is_killed_before_the_commit_leaves_an_old_ledger_as_it_w
         )
         assert (done.returncode, done.stdout) == (-signal.SIGKILL, f"brought to {schema.SCHEMA_VERSION}\n")
         assert (version(old), evidence(old), outline(old)) == before
-    opened(old)
+    made_ledger(old)
     assert version(old) == schema.SCHEMA_VERSION
 
 
@@ -269,7 +264,7 @@ def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[st
         connection.execute("UPDATE events SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB) WHERE seq = 3")
     for _ in range(2):
         assert "is broken at event evt_2" in audited(old, capsys)
-        opened(old)
+        made_ledger(old)
 
 
 @pytest.mark.parametrize("other", ["0", "7", "01", "", "1 ", "99"])
@@ -278,19 +273,19 @@ def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) ->
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (other,))
     tables = outline(old)
     with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 6"):
-        opened(old)
+        made_ledger(old)
     assert (version(old), outline(old)) == (other, tables)
 
 
 def test_a_database_of_something_else_is_no_ledger_and_an_empty_file_becomes_one(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     path.touch()
-    opened(path)
+    made_ledger(path)
     os.unlink(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE budgets (x)")
     with pytest.raises(DatabaseGone, match="not a ledger"):
-        opened(path)
+        made_ledger(path)
 
 
 def tokens_in(path: Path) -> bool:
@@ -304,7 +299,7 @@ TOKEN = b"eyJ-a-token-of-a-lease"
 @pytest.mark.parametrize("length", [1, 300])
 def test_no_lease_token_is_left_in_a_file_whose_remembered_answers_held_some(tmp_path: Path, length: int) -> None:
     path = tmp_path / "ledger.sqlite3"
-    opened(path)
+    made_ledger(path)
     answer = msgspec.msgpack.encode({"type": "Issued", "lease_jwt": TOKEN.decode() * length})
     row = ("front-1", 7, answer, None, None, None)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -316,31 +311,22 @@ def test_no_lease_token_is_left_in_a_file_whose_remembered_answers_held_some(tmp
         connection.execute("INSERT INTO gone VALUES (?)", (answer * 9000,))
         connection.execute("DROP TABLE gone")
     assert tokens_in(path)
-    opened(path)
+    made_ledger(path)
     assert not tokens_in(path)
     assert outline(path) == outline_of_new(tmp_path)
 
 
 def outline_of_new(folder: Path) -> list[object]:
     """That of a file which this version made."""
-    opened(folder / "fresh.sqlite3")
-    return outline(folder / "fresh.sqlite3")
-
-
-def made(path: Path) -> Path:
-    """The file, opened once as a ledger."""
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
-    return path
+    return outline(made_ledger(folder / "fresh.sqlite3"))
 
 
 def test_each_ledger_has_a_name_of_its_own_and_keeps_it(tmp_path: Path) -> None:
-    paths = [made(tmp_path / name) for name in ("one", "other")]
+    paths = [made_ledger(tmp_path / name) for name in ("one", "other")]
     statement = "SELECT value FROM meta WHERE key = 'ledger_id'"
     names = [name for path in paths for name in stored(path, statement)]
     assert len(set(names)) == 2
-    assert [name for path in paths for name in stored(made(path), statement)] == names
+    assert [name for path in paths for name in stored(made_ledger(path), statement)] == names
 
 
 @pytest.mark.parametrize(
@@ -351,10 +337,10 @@ def test_each_ledger_has_a_name_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     ],
 )
 def test_a_ledger_with_foreign_triggers_is_refused_and_left_alone(tmp_path: Path, statement: str, said: str) -> None:
-    path = made(tmp_path / "ledger.sqlite3")
+    path = made_ledger(tmp_path / "ledger.sqlite3")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
     before = stored(path, "SELECT sql FROM sqlite_master ORDER BY name")
     with pytest.raises(DatabaseGone, match=f"{said}, which no gateway makes"):
-        made(path)
+        made_ledger(path)
     assert stored(path, "SELECT sql FROM sqlite_master ORDER BY name") == before

@@ -1,24 +1,15 @@
 """Settling: what the journal holds is known, comes to its tables, and only intents without an end wait."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
 from notary.database import DatabaseGone
-from notary.ledger import history, schema
+from notary.ledger import history
 from notary.ledger.head import Head, read_head
 from notary.ledger.page_ring import SLOTS, EventRow, IntentRow, RingContent, RingEntry
 from notary.ledger.settling import Unsettled, count_leaves, last_head, settle
 from notary.tree import tiles
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.prepare(connection)
-        yield connection
 
 
 def intent(number: int) -> IntentRow:

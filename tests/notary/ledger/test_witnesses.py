@@ -2,8 +2,6 @@
 on."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,7 +10,7 @@ from ipc.keys.verifier_keys import WITNESS, VerifierKey
 from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import WitnessSettings
 from notary.database import DatabaseGone
-from notary.ledger import schema, witnesses
+from notary.ledger import witnesses
 from notary.ledger.witnesses import ConfiguredWitnesses, Cosigned
 
 
@@ -23,13 +21,6 @@ def key(name: str, seed: bytes = b"w") -> str:
 
 ROWS = [WitnessSettings(name=name, url=f"https://{name}.test", key=key(name)) for name in ("w2", "w1")]
 KEPT, OTHER = Cosigned(key("w1"), 7, 1_790_000_000), key("w1", b"o")
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.prepare(connection)
-        yield connection
 
 
 def test_cosignatures_of_keys_that_are_not_configured_are_forgotten() -> None:

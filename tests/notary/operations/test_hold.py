@@ -44,18 +44,6 @@ def test_the_same_call_is_held_once_with_an_event_and_without_a_debit(notary: Ru
     assert (event["approval_id"], event["is_repeated"]) == (first.approval_id, True)
 
 
-def test_a_hold_that_is_over_or_decided_does_not_stand_for_a_new_one(notary: Running) -> None:
-    front = notary.front
-    front.ask(make_hold(make_approval(request_hash="r")))
-    notary.clock.time = NOW + 299.9
-    assert front.ask(make_hold(make_approval(request_hash="r"))).is_repeated
-    notary.clock.time = NOW + 300
-    second = make_approval(request_hash="r", expires_at=NOW + 600)
-    assert not front.ask(make_hold(second)).is_repeated
-    assert front.ask(make_claim(second)) is not None
-    assert not front.ask(make_hold(make_approval(request_hash="r", expires_at=NOW + 600))).is_repeated
-
-
 def test_a_session_has_a_bounded_number_of_holds_and_learns_when_one_ends(notary: Running) -> None:
     front = notary.front
     kept = [make_approval(expires_at=NOW + 300 + number) for number in range(3)]

@@ -77,29 +77,6 @@ def test_a_refusal_by_quota_or_budget_debits_neither(notary: Running) -> None:
     assert (refusal.code, refusal.quota) == ("budget_exhausted", None), "the hour ends, and would not help"
 
 
-def test_in_no_sixty_minutes_are_there_more_and_a_call_is_free_again_when_its_minute_is_an_hour_old(
-    notary: Running,
-) -> None:
-    front = notary.front
-    start = NOW - NOW % 60
-    notary.clock.time = start + 59
-    assert isinstance(front.ask(asked(1)), Closed)
-    notary.clock.time = start + 59 + HOUR
-    refusal = front.ask(asked(1))
-    assert (refusal.code, refusal.retry_after) == ("budget_exhausted", 1)
-    notary.clock.time += 1
-    assert isinstance(front.ask(asked(1)), Closed)
-
-
-def test_a_clock_that_was_set_back_gives_no_more(notary: Running) -> None:
-    front = notary.front
-    notary.clock.time = NOW + 2 * HOUR
-    assert isinstance(front.ask(asked(1)), Closed)
-    for back in (10 * 60.0, HOUR, 2 * HOUR):
-        notary.clock.time = NOW + 2 * HOUR - back
-        assert front.ask(asked(1)).code == "budget_exhausted"
-
-
 def test_a_call_that_no_worker_has_begun_is_given_back_once(notary: Running) -> None:
     front = notary.front
     opened = asked(1)

@@ -20,6 +20,7 @@ from notary.ledger.schema import prepare
 from notary.programs.backup import NotBackedUp, back_up
 from notary.reading.source import NotReadable, Source, opened
 from tests.notary.running import ROOT
+from tests.support.ledger_file import made_ledger
 
 SECONDS = 120.0
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i > 0)"
@@ -39,10 +40,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 @pytest.fixture(params=SHAPES)
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """The file, and what is wrong with it."""
-    file = tmp_path / "ledger.sqlite3"
-    database = SqliteDatabase(file, prepare)
-    database.open()
-    database.close()
+    file = made_ledger(tmp_path / "ledger.sqlite3")
     statements, words = SHAPES[request.param]
     with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:

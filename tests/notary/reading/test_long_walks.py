@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from contract.audit import ChainReport
-from notary.backends.sqlite import SqliteDatabase
-from notary.ledger import schema
 from notary.ledger.chain import milliseconds, open_event
 from notary.ledger.head import Head, write_head
 from notary.reading.whole import WholeWalk
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
 from tests.notary.samples import make_event
-from tests.support.notary_thread import SMALL_WAL
+from tests.support.ledger_file import made_ledger
 
 LONG = 40_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -44,10 +42,7 @@ def chained(count: int) -> Iterator[tuple[object, ...]]:
 
 def grown(path: Path, count: int) -> None:
     """A ledger of so many events, written behind its back since that is many times faster."""
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(made_ledger(path))) as connection:
         connection.execute("PRAGMA journal_mode=OFF")
         connection.execute("PRAGMA synchronous=OFF")
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'events_by_*'").fetchall():

@@ -3,14 +3,11 @@ missing one."""
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from ipc.texts.canonical import sha256_hex
-from notary.ledger import schema
 from notary.ledger.page_ring import IntentRow, RingEntry
 from notary.ledger.receipts import encode_receipt
 from notary.reading.named_walk import NamedWalk
@@ -20,13 +17,6 @@ from tests.notary.samples import JWKS, make_receipt
 
 KEYS = ReceiptKeys(JWKS)
 TIME = "2026-11-23T05:00:00.000Z"
-
-
-@pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.prepare(connection)
-        yield connection
 
 
 def stored(number: int, **given: Any) -> Stored:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,17 @@ _prefixes = itertools.count()
 PATIENT = RedisTimeouts(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
 
 
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    """The ledger, which is open."""
+    with closing(SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)) as database:
+        database.open()
+        yield database
+
+
 @pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.large)])
-def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore]:
+def unit(request: pytest.FixtureRequest, database: SqliteDatabase) -> Iterator[UnitOfStore]:
     """Begins a unit of the store; what it did is done when the block ends."""
-    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    database.open()
     if request.param == "sqlite":
 
         @contextmanager
@@ -42,7 +48,6 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore
         stores = open_stores(server, f"contract-{next(_prefixes)}")
         yield lambda: unit_of(stores, database)
         stores.client.close()
-    database.close()
 
 
 @contextmanager

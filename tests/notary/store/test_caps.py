@@ -1,7 +1,5 @@
 """The amounts that caps count, once in the ledger and once in a real Redis."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from decimal import Decimal
 
 import pytest
@@ -11,11 +9,10 @@ from hypothesis import strategies as st
 from ipc.caps import end_of_step, rounded, text_of, units_of
 from notary.store import cap_rows, caps
 from notary.store.caps import NOTHING, CapAmount, CapCounter, gone_at
-from notary.store.contract import Store
 from tests.notary.samples import NOW
+from tests.notary.store.conftest import UnitOfStore
 from tests.support.properties import MANY
 
-UnitOfStore = Callable[[], AbstractContextManager[Store]]
 COUNTER = CapCounter("refund", "/amount", "principal", 3600, "uid:1000")
 UNTIL = end_of_step(NOW, 3600)
 

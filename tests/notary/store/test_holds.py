@@ -1,21 +1,17 @@
 """Approvals at their bounds, of any store: the end of their time, of a page, and of a session; and in Redis, of another
 notary's claim."""
 
-from pathlib import Path
-
 import pytest
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED
 from ipc.operations.holds import ListHolds
 from notary.backends.sqlite import SqliteDatabase
-from notary.ledger import schema
 from notary.store.contract import Moment
 from notary.store.keeping import LONGEST_CALL_SECONDS
 from tests.notary.samples import NOW
 from tests.notary.store.conftest import UnitOfStore, open_stores, unit_of
 from tests.notary.store.test_contract import MOMENT, approval
-from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
 
@@ -82,10 +78,8 @@ def test_an_approval_whose_right_was_revoked_waits_no_more_and_one_that_is_claim
 
 @pytest.mark.large
 def test_a_claim_of_another_notary_stays_its_own_until_the_longest_call_is_over(
-    redis_server: RedisServer, tmp_path: Path
+    redis_server: RedisServer, database: SqliteDatabase
 ) -> None:
-    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    database.open()
     one, other = (open_stores(redis_server, "claims", notary) for notary in ("one", "other"))
     over = NOW - LONGEST_CALL_SECONDS
     with unit_of(one, database) as store:
@@ -101,4 +95,3 @@ def test_a_claim_of_another_notary_stays_its_own_until_the_longest_call_is_over(
         assert [hold.approval_id for hold in store.claimed_by("front-1", ())] == ["apr_1", "apr_2"]
     for stores in (one, other):
         stores.client.close()
-    database.close()

@@ -1,19 +1,15 @@
 """Ended approvals with their requests, of any store: kept as they were held, bounded by age and bytes, oldest first."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from ipc.approvals import CLAIMED, DENIED, PENDING
 from ipc.settings import ApprovalSettings
 from notary.backends.sqlite import SqliteDatabase
-from notary.ledger import schema
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds, bounds_at, kept_text
 from tests.notary.samples import NOW
 from tests.notary.store.conftest import UnitOfStore, open_stores, unit_of
 from tests.notary.store.test_contract import approval
-from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
 RECORD = approval(state=DENIED, outcome='{"deny_reason":"no"}', principal="a")
@@ -141,10 +137,8 @@ def test_the_bounds_follow_the_settings() -> None:
 
 @pytest.mark.large
 def test_in_redis_a_unit_that_the_ledger_does_not_have_has_kept_nothing(
-    redis_server: RedisServer, tmp_path: Path
+    redis_server: RedisServer, database: SqliteDatabase
 ) -> None:
-    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    database.open()
     stores = open_stores(redis_server, "kept-undone")
     with database.unit() as connection:
         store = stores.open(connection)
@@ -155,4 +149,3 @@ def test_in_redis_a_unit_that_the_ledger_does_not_have_has_kept_nothing(
         assert later.kept_hold(RECORD.approval_id) is None
         assert later.trim_kept(KeptBounds(NOW, 0, 0)) == 0
     stores.client.close()
-    database.close()

@@ -1,7 +1,6 @@
 """Keys of calls with their ends and outputs, and standing approvals: one suite for ledger and Redis."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +9,10 @@ from msgspec.structs import replace
 from ipc.operations.standing import StandingRow
 from notary.backends.redis.changes import Outdated
 from notary.store.call_keys import OUTPUT_BYTES_OF_PRINCIPAL, KeyedCall, KeyedEnd, name_of
-from notary.store.contract import Store
 from notary.store.keeping import KEEP_ENDED_SECONDS
 from tests.notary.samples import NOW
+from tests.notary.store.conftest import UnitOfStore
 
-UnitOfStore = Callable[[], AbstractContextManager[Store]]
 CALL = KeyedCall("intent_1", "trc_1", "sha256:1", NOW + 90, NOW + 1000)
 
 

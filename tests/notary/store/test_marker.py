@@ -1,17 +1,11 @@
 """The ledger's record of a store outside of it."""
 
-from pathlib import Path
-
 from notary.backends.sqlite import SqliteDatabase
-from notary.ledger import schema
 from notary.store.in_ledger import SqliteStore
 from notary.store.marker import keep_marker, read_marker
-from tests.support.notary_thread import SMALL_WAL
 
 
-def test_the_marker_stays_until_the_store_lies_in_the_ledger_again(tmp_path: Path) -> None:
-    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    database.open()
+def test_the_marker_stays_until_the_store_lies_in_the_ledger_again(database: SqliteDatabase) -> None:
     with database.unit() as connection:
         assert read_marker(connection) is None
         for marker in ("first", "second"):
@@ -22,4 +16,3 @@ def test_the_marker_stays_until_the_store_lies_in_the_ledger_again(tmp_path: Pat
         assert held == [("second",)], "ledgers that are there have it under this name"
         SqliteStore(connection).renew(0)
         assert read_marker(connection) is None
-    database.close()

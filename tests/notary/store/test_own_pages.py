@@ -13,11 +13,10 @@ import pytest
 
 from ipc.approvals import DENIED, PENDING
 from ipc.backends.store import ApprovalRecord
-from notary.backends.sqlite import SqliteDatabase, connect
-from notary.ledger import schema
+from notary.backends.sqlite import connect
 from notary.store import holds, kept
 from notary.store.keyed_calls import OUTPUTS
-from tests.support.notary_thread import SMALL_WAL
+from tests.support.ledger_file import made_ledger
 
 ALL_ENDED: Final = 1e9
 EPOCH: Final = 70_000
@@ -60,17 +59,9 @@ def keep_output(ledger: sqlite3.Connection, key: str, text: str) -> None:
     OUTPUTS.keep(ledger, key, "uid:7", 1.0, text)
 
 
-def opened(path: Path) -> None:
-    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
-    database.open()
-    database.close()
-
-
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    path = tmp_path / "ledger.sqlite3"
-    opened(path)
-    with closing(connect(path, writes=True)) as connection:
+    with closing(connect(made_ledger(tmp_path / "ledger.sqlite3"), writes=True)) as connection:
         connection.execute("PRAGMA synchronous=OFF")
         yield connection
 
@@ -135,7 +126,7 @@ def test_a_file_of_an_earlier_version_loses_its_copies_and_no_text(
     rows = ledger.execute(f"SELECT seq, bytes, record FROM {table} ORDER BY seq").fetchall()
     assert numbers_in(ledger, tmp_path) > left
     for _ in range(2):
-        opened(tmp_path / "ledger.sqlite3")
+        made_ledger(tmp_path / "ledger.sqlite3")
         assert numbers_in(ledger, tmp_path) == left
     assert ledger.execute(f"SELECT seq, bytes, record FROM {table} ORDER BY seq").fetchall() == rows
     keep(ledger, "again", "text")
@@ -145,7 +136,7 @@ def test_a_file_of_an_earlier_version_loses_its_copies_and_no_text(
 def test_approvals_of_an_earlier_version_that_wait_go_on(ledger: sqlite3.Connection, tmp_path: Path) -> None:
     hold(ledger, "apr_1", "<00001>")
     ledger.execute("ALTER TABLE approvals DROP COLUMN room")
-    opened(tmp_path / "ledger.sqlite3")
+    made_ledger(tmp_path / "ledger.sqlite3")
     assert "<00001>" in getattr(holds.get(ledger, "apr_1"), "body", "")
     deny(ledger, "apr_1")
     assert numbers_in(ledger, tmp_path) == set()

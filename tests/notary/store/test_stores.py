@@ -1,31 +1,20 @@
 """A notary's knowledge of its Redis between two units."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
 from notary.backends.redis.changes import Outdated, StoreLost
 from notary.backends.sqlite import SqliteDatabase
-from notary.ledger import schema
 from notary.store.contract import Store
 from tests.notary.samples import NOW
 from tests.notary.store.conftest import open_stores
 from tests.notary.store.test_contract import approval
 from tests.notary.store.test_keyed_calls import ROW
-from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.large
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
-    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
-    database.open()
-    yield database
-    database.close()
 
 
 Act = Callable[[Store], object]
