@@ -1,17 +1,29 @@
-"""A front that was taken over, against a real notary: holds, claims and ends of its own making.
+"""A front that was taken over, against a real notary: decisions and events of its own making, over its own channel.
 
-An approval moves along the table and nowhere else, for the front that has it, and lets one call run once.
+Each is refused, leaves no row and one line in the log, and the chain stays whole. `tests/notary/operations` has the
+tables of all that is refused (test_false_words.py, test_signed.py, test_move_hold.py).
 """
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
+from ipc.approvals import DecisionOutcome, HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.operations.calls import Approver
-from ipc.operations.holds import GetHold, MoveHold
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.evidence.events import AuditEvent
+from ipc.keys.shown import hash_of, shown
+from ipc.operations.calls import Approver, Refuse
+from ipc.operations.evidence import WriteEvent
+from ipc.operations.holds import GetHold, HoldInForce, MoveHold
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import Issue, Revoke
+from ipc.plan import seal
+from ipc.reloadable import reloadable_of
+from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.hostile_front import (
+    DIGEST,
     a_claim,
     a_hold,
     an_end,
@@ -23,42 +35,46 @@ from tests.support.hostile_front import (
     granted,
     held,
     left,
+    make_proof,
     now_of,
     opened,
-    terms,
     with_budget,
 )
-from tests.support.played_supervisor_of_notary import (
-    PlayedFront,
-    PlayedSupervisor,
-)
+from tests.support.plans import a_plan
+from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, framed, sound_notary
 from tests.support.played_workers import sound_result
+from tests.support.proofs import Key
+from tests.support.signed_approvals import signature_of
 
-# ------------------------------------------------------------------ approvals
 
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"state": "claimed"}, {"state": "approved"}, {"state": "made up"}, {"holder": "front-1-a"},
-        {"outcome": '{"receipt_id":"rcpt_1"}'}, {"session_id": "ses_2"}, {"action_id": "another"},
-        {"request_hash": "another"}, {"expires_at": 1e12},
-    ],
-)  # fmt: skip
-def test_a_hold_begins_pending_and_is_that_of_its_call(
-    shared_notary: PlayedSupervisor, new_front: PlayedFront, changes: dict[str, Any]
+def test_no_operation_takes_words_of_the_notary_or_of_nobody(
+    shared_notary: PlayedSupervisor, new_front: PlayedFront
 ) -> None:
-    asked = a_hold(session_id=with_budget(new_front, 1))
-    changed = msgspec.structs.replace(asked, approval=msgspec.structs.replace(asked.approval, **changes))
-    assert_refused(shared_notary, new_front, changed)
-
-
-def test_a_hold_takes_no_other_holds_id(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
     approval_id, _ = held(new_front)
-    event = call_event(request_hash="sha256:another")
-    asked = a_hold(approval_id, event=event, has_budget=False)
-    approval = msgspec.structs.replace(asked.approval, request_hash="sha256:another")
-    assert_refused(shared_notary, new_front, msgspec.structs.replace(asked, approval=approval))
+    issued = AuditEvent(event_type="LeaseIssued", trace_id="trc_1", principal="p", decision="allow", receipt_id="r")
+    assert_refused(
+        shared_notary, new_front,
+        an_open(event=call_event(receipt_id="r")), a_hold(event=call_event(receipt_id="r")),
+        Refuse(call_event(decision="deny", error_code="policy_denied", receipt_id="r"), make_proof()),
+        WriteEvent(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", receipt_id="r")),
+        Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
+        Revoke(AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow", receipt_id="r")),
+        a_claim(new_front, approval_id, event=granted(approval_id, receipt_id="r")),
+        a_claim(new_front, approval_id, outcome='{"claimed_by":"op","more":1}'),
+    )  # fmt: skip
+
+
+def test_what_can_not_be_written_is_refused_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    unwritable = front.staffed(an_open(event=call_event(budgets_before={"n": 2**60})))
+    sound = front.staffed(an_open())
+    front.sock.sendall(framed(901, unwritable) + framed(902, sound))
+    for asked in (unwritable, sound):
+        supervisor.workers.of(asked.intent_id).word()
+        supervisor.workers.of(asked.intent_id).tell(sound_result(asked.intent_id))
+    refused = front.heard(901)  # an intent keeps it; the event that can't be written shows at its end
+    assert (refused.problem, refused.is_begun) == ("refused", True)
+    assert front.heard(902).problem is None
+    assert [view["intent_id"] for view in front.value(ListUnresolved(9))] == [unwritable.intent_id]
 
 
 STATES = ("pending", "claimed", "approved", "denied", "expired", "failed", "made up")
@@ -80,98 +96,8 @@ def test_an_approval_makes_no_move_that_the_table_does_not_have(
     assert (record.state, left(new_front, session_id)) == ("pending", 1)
 
 
-def test_a_claim_is_for_the_front_that_asks_and_says_who_claimed(
-    shared_notary: PlayedSupervisor, new_front: PlayedFront
-) -> None:
-    approval_id, _ = held(new_front)
-    assert_refused(
-        shared_notary, new_front,
-        a_claim(new_front, approval_id, holder="front-2-b"), a_claim(new_front, approval_id, holder=None),
-        a_claim(new_front, approval_id, outcome="{}"), a_claim(new_front, approval_id, outcome="nonsense"),
-        a_claim(new_front, approval_id, outcome='{"claimed_by":"op","receipt_id":"rcpt_1"}'),
-        a_claim(new_front, approval_id, outcome='{"claimed_by":"op","more":1}'),
-        a_claim(new_front, approval_id, event=granted("apr_another")),
-        a_claim(new_front, approval_id, event=granted(approval_id, decision="deny")),
-        a_claim(new_front, approval_id, event=granted(approval_id, event_type="ActionCall")),
-        a_claim(new_front, approval_id, refunds=True),
-    )  # fmt: skip
-
-
-def test_time_alone_says_whether_a_hold_is_claimed_or_expires(new_front: PlayedFront) -> None:
-    over, session_id = held(new_front, seconds=-1.0)
-    live, _ = held(new_front)
-    expired = granted(live, event_type="ApprovalExpired", decision="deny")
-    assert new_front.value(a_claim(new_front, over)) is None
-    assert new_front.value(MoveHold(live, "pending", "expired", "{}", event=expired, refunds=True)) is None
-    expired = granted(over, event_type="ApprovalExpired", decision="deny")
-    moved = new_front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True), ApprovalRecord)
-    assert (moved.state, left(new_front, session_id)) == ("expired", 2)
-    assert new_front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True)) is None
-    assert left(new_front, session_id) == 2
-
-
-def test_a_claim_ends_as_what_it_is(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
-    approval_id, session_id = claimed(new_front)
-    told = call_event(decision="error", error_code="interrupted", approval_id=approval_id)
-    failed = '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","error_code":"interrupted"}'
-    assert_refused(
-        shared_notary, new_front,
-        an_end(approval_id, event=None), an_end(approval_id, event=granted(approval_id)),
-        an_end(approval_id, outcome="{}"), an_end(approval_id, outcome='{"claimed_by":"another"}'),
-        an_end(approval_id, outcome=failed), an_end(approval_id, holder="front-1-a"),
-        an_end(approval_id, "failed", outcome=failed), an_end(approval_id, "failed", event=told),
-        an_end(approval_id, "approved", event=None), an_end(approval_id, "approved", event=told),
-        an_end(
-            approval_id, "approved", event=None,
-            outcome='{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","receipt_id":"rcpt_1"}',
-        ),
-        an_end(approval_id, "failed", outcome=failed, event=msgspec.structs.replace(told, decision="allow")),
-    )  # fmt: skip
-    ended = new_front.value(an_end(approval_id, refunds=True), ApprovalRecord)
-    assert (ended.state, left(new_front, session_id)) == ("denied", 2)
-
-
-def test_a_claim_of_another_front_is_ended_by_that_one_while_it_lives(
-    supervisor: PlayedSupervisor, front: PlayedFront
-) -> None:
-    other = supervisor.attach("front-2-b")
-    approval_id, _ = claimed(other)
-    assert_refused(supervisor, front, an_end(approval_id, refunds=True))
-    other.close()
-    assert front.value(an_end(approval_id), ApprovalRecord).state == "denied"
-
-
-def test_what_was_not_taken_is_not_given_back(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    session_id, now = with_budget(front, 2), now_of(front)
-    opened(front, event=call_event(session_id=session_id), has_budget=True)
-    asked = a_hold(session_id=session_id, has_budget=False)
-    body = asked.approval.body.replace('"has_budget":true', '"has_budget":false')
-    approval = msgspec.structs.replace(asked.approval, expires_at=now + 300, body=body)
-    front.value(msgspec.structs.replace(asked, approval=approval))
-    front.value(a_claim(front, approval.approval_id))
-    assert_refused(supervisor, front, an_end(approval.approval_id, refunds=True))
-    assert left(front, session_id) == 1
-
-
-# ------------------------------------------------------------------ approved calls
-
-
-def approver(approval_id: str, by: str = "op") -> Approver:
-    return Approver(approval_id, by, "thumbprint", "jti")
-
-
-def test_no_call_is_opened_on_an_approval_that_this_front_has_not_claimed(
-    supervisor: PlayedSupervisor, front: PlayedFront
-) -> None:
-    other = supervisor.attach("front-2-b")
-    pending, _ = held(front)
-    others, _ = claimed(other)
-    own, _ = claimed(front)
-    assert_refused(
-        supervisor, front, an_open(approver=approver("apr_none")), an_open(approver=approver(pending)),
-        an_open(approver=approver(others)), an_open(approver=approver(own, "another")),
-        an_open(approver=approver(own), terms=terms(plan_hash="sha256:" + "e" * 64)),
-    )  # fmt: skip
+def approver(approval_id: str) -> Approver:
+    return Approver(approval_id, "op", "thumbprint", "jti")
 
 
 def test_an_approval_is_executed_once(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
@@ -187,3 +113,51 @@ def test_an_approval_is_executed_once(shared_notary: PlayedSupervisor, new_front
     (event,) = events(new_front, trace_id=asked.event.trace_id)
     assert (event["approval_id"], event["approved_by"], event["operator_proof_jti"]) == (approval_id, "op", "jti")
     assert left(new_front, session_id) == 1
+
+
+def test_a_signature_of_an_operator_that_a_reload_removed_counts_no_more_and_that_of_a_new_one_does(
+    tmp_path: Path,
+) -> None:
+    ann, eve = Key(), Key()
+    with sound_notary(
+        tmp_path, operators=(operator("ann", ann),), approvals=ApprovalSettings(require_signature=True)
+    ) as supervisor:
+        front = supervisor.attach("front-1-a")
+        detail = shown_hold(front)
+        supervisor.follow(
+            msgspec.structs.replace(reloadable_of(supervisor.settings), operators=(operator("eve", eve),))
+        )
+        assert_refused(supervisor, front, signed_claim(front, detail, "ann", ann))
+        assert events(front, event_type="ApprovalGranted") == []
+        assert front.value(signed_claim(front, detail, "eve", eve), ApprovalRecord).state == "claimed"
+
+
+def operator(name: str, key: Key) -> OperatorSettings:
+    return OperatorSettings(name, dpop_jkt=key.jkt, api_key_sha256="a" * 64)
+
+
+def shown_hold(front: PlayedFront) -> dict[str, Any]:
+    """A hold that waits; what an operator is shown of it, with the hash of that and the notary's time as `now`."""
+    session_id, now = with_budget(front, 1), now_of(front)
+    asked = a_hold(session_id=session_id)
+    plan = a_plan(
+        session_id=session_id, action_id="text_digest", request_hash=DIGEST, principal=asked.approval.principal
+    )
+    body = HeldBody.of(seal(plan), IdentityOrigin("none"), has_budget=True)
+    approval = msgspec.structs.replace(
+        asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
+    )
+    assert front.value(msgspec.structs.replace(asked, approval=approval), HoldInForce)
+    members = shown(approval, body)
+    return members | {"shown_hash": hash_of(members), "now": int(now)}
+
+
+def signed_claim(front: PlayedFront, detail: dict[str, Any], by: str, key: Key) -> MoveHold:
+    """A claim that lets the call run, under an operator's signature."""
+    signature, approval_id = signature_of(key, detail, iat=detail["now"]), detail["approval_id"]
+    event = granted(
+        approval_id, approved_by=by, operator_sender_binding=key.jkt, operator_proof_jti="jti",
+        approval_signature=signature,
+    )  # fmt: skip
+    outcome = DecisionOutcome(by, "2026-01-01T00:00:00.000Z", approval_signature=signature)
+    return a_claim(front, approval_id, event=event, outcome=msgspec.json.encode(outcome).decode())

@@ -1,5 +1,8 @@
 """A compromised front against a real notary: its channel, intents of its own and of others, and results. For any
 message, no call is executed twice, each refusal is in the log, and the chain stays whole.
+
+`tests/notary/test_service.py` and `tests/notary/operations` have the whole tables of broken frames, false events and
+operations; `tests/notary/ledger/test_conclusion.py` that of impossible results.
 """
 
 from pathlib import Path
@@ -8,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
-from ipc.messages.calling import Verification
+from ipc.limits import MAX_AHEAD
 from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.calls import Assign, Recall, Withdraw, Withdrawn
 from ipc.operations.evidence import ShownReceipt, ShowReceipt, WriteEvent
@@ -20,7 +22,6 @@ from tests.support.hostile_front import (
     an_open,
     assert_refused,
     call_event,
-    called,
     counted,
     events,
     left,
@@ -51,31 +52,17 @@ def asked(operation: dict[str, Any], **more: Any) -> bytes:
 
 FORGED: dict[str, bytes] = {
     "an unknown operation": asked({"type": "Sign", "data": "x"}),
-    "an unknown field of an operation": asked({"type": "ReadEpoch", "epoch": 7}),
     "an unknown field of an event": asked(
         {"type": WriteEvent.__name__, "event": {"event_type": "AdminDrain", "x": 1}}
     ),
     "an unknown field of the frame": asked({"type": "ReadEpoch"}, x=1),
     "a missing field": asked({"type": "Assign", "intent_id": "i"}),
-    "an end that it invents": asked({"type": "Close", "intent_id": "i", "result": None, "lost": "x"}),
-    "an end of before": asked(
-        {"type": "Abandon", "intent_id": "i", "decision": "error", "error_code": "overloaded"}
-    ),
-    "an end in the notary's own words": asked({"type": "Lost", "intent_id": "i", "reason": "x"}),
-    "a result in the notary's own words": asked(
-        {"type": "Reported", "result": msgspec.to_builtins(sound_result())}
-    ),
     "a result of a worker": framed_raw({"type": "Result", **msgspec.to_builtins(sound_result())}),
     "the end of a worker": framed_raw({"type": "WorkerEnded", "worker_id": "w", "reason": "x"}),
     "a wrong type": asked({"type": "ReadEpoch"}, number="1"),
-    "a message of the notary": framed_raw({"type": "Woken", "endpoints": []}),
-    "a message of the supervisor": framed_raw({"type": "StopNotary"}),
     "another front's attachment": framed_raw({"type": "AttachFront", "front_id": "front-2-b"}),
-    "a frame that is too large": (MAX_NOTARY_FRAME + 1).to_bytes(4, "big"),
     "a frame without an end": b"\xff\xff\xff\xff",
-    "no msgpack": (3).to_bytes(4, "big") + b"\xc1\xc1\xc1",
     "deep nesting": (65536).to_bytes(4, "big") + b"\x91" * 65536,
-    "an empty frame": (0).to_bytes(4, "big"),
 }  # fmt: skip
 
 
@@ -111,13 +98,6 @@ def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: Pl
     assert line["reason"] == "closed its channel inside a frame"
 
 
-def test_a_front_that_is_attached_again_has_one_channel(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    again = supervisor.attach("front-1-a")
-    assert again.value(ReadEpoch(), int) == 0
-    assert front.is_cut()
-    assert called(again).kind == "success"
-
-
 # ------------------------------------------------------------------ intents
 
 
@@ -142,19 +122,13 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
     assert left(front, session_id) == 3
 
 
-@pytest.mark.parametrize("intent_id", ["", "intent_", "grant_" + "0" * 37, "intent_" + "0" * 1000])
-def test_an_intent_has_an_id_of_its_own_form(
-    shared_notary: PlayedSupervisor, new_front: PlayedFront, intent_id: str
-) -> None:
-    assert_refused(shared_notary, new_front, an_open(intent_id=intent_id))
-
-
 def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     other = supervisor.attach("front-2-b")
     asked = opened(other)
     own = supervisor.workers.start(front.front_id)
     assert_refused(
         supervisor, front, Withdraw(asked.intent_id, "deny", "overloaded"), Assign(asked.intent_id, own.worker_id),
+        Withdraw("x\n\x1b[2J", "deny", "overloaded"), Assign("x\n\x1b[2J", own.worker_id),
         msgspec.structs.replace(asked, worker_id=own.worker_id, proof=make_proof()),
     )  # fmt: skip
     assert other.end(asked, sound_result()).kind == "success"
@@ -176,18 +150,6 @@ def test_the_worker_of_another_front_is_given_no_calls_and_none_is_taken_from_it
     assert theirs.word().call_id == asked.intent_id
     assert other.end(asked, sound_result()).kind == "success"
     assert front.value(Withdraw(mine.intent_id, "error", "overloaded"), Withdrawn).is_abandoned
-
-
-def test_a_call_that_is_under_way_is_not_assigned(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    asked, ended = opened(front), opened(front)
-    front.end(ended, sound_result())
-    other = supervisor.workers.start(front.front_id)
-    for intent_id in (asked.intent_id, ended.intent_id, new("intent_"), "x\n\x1b[2J"):
-        assert_refused(supervisor, front, Assign(intent_id, other.worker_id))
-    supervisor.workers.of(asked.intent_id).word()
-    assert_refused(supervisor, front, Assign(asked.intent_id, other.worker_id))
-    assert front.end(asked, sound_result()).kind == "success"
-    assert not [word for word in other.words if word.call_id == asked.intent_id]
 
 
 def test_a_worker_is_given_so_many_calls_and_not_one_more(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
@@ -254,42 +216,10 @@ def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Pa
     workers.close()
 
 
-def test_an_intent_ends_once(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    asked, given_up = opened(front), opened(front)
-    front.value(Withdraw(given_up.intent_id, "error", "overloaded"), Withdrawn)
-    front.end(asked, sound_result())
-    for intent_id in (asked.intent_id, given_up.intent_id, new("intent_"), "x\n\x1b[2J"):
-        assert_refused(supervisor, front, Withdraw(intent_id, "deny", "overloaded"))
-    assert rows(supervisor, "receipts") == 1
-
-
-def test_a_call_is_withdrawn_with_a_refusal_and_nothing_else(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    asked = opened(front)
-    intent_id = asked.intent_id
-    assert_refused(
-        supervisor, front, Withdraw(intent_id, "allow", "overloaded"), Withdraw(intent_id, "deny", ""),
-        Withdraw(intent_id, "pending_approval", "overloaded"), Withdraw(intent_id, "deny", "x" * 65),
-    )  # fmt: skip
-    front.value(Withdraw(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
-    (event,) = events(front, trace_id=asked.event.trace_id)
-    assert (event["decision"], len(event["reason"]), event["reason"][:4]) == ("error", 500, "r[2J")
-
-
 IMPOSSIBLE: dict[str, dict[str, Any]] = {
     "a negative duration": {"duration_us": -1},
-    "fuel beyond counting": {"fuel_consumed": 2**60},
     "negative fuel": {"fuel_consumed": -5},
-    "negative calls": {"io_calls": -1},
-    "an outcome of nobody": {"outcome": "granted"},
-    "an outcome where there is no worker": {"outcome": "cut"},
-    "a worker that tells of its own loss": {"outcome": "worker_lost"},
-    "a verification that the action does not have": {"verification": Verification("verified", None, ("{}",))},
-    "a verification of nobody": {"verification": Verification("trusted")},
-    "evidence without end": {"verification": Verification("skipped", None, ('"' + "x" * 70_000 + '"',))},
     "more output than the plan takes": {"output": '{"a":"' + "x" * 1000 + '"}'},
-    "output that is no JSON": {"output": "{"},
-    "output that is no object": {"output": "[1]"},
-    "no output": {"output": None},
 }
 
 
