@@ -13,7 +13,6 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.process.exits import Exit
 from tests.support.background import Background, in_flight
@@ -26,8 +25,6 @@ from tests.support.key_files import (
     lease_key_ids,
     new_key,
     rotations,
-    signed_by,
-    smuggle,
 )
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests
 from tests.support.pace import Paces
@@ -175,26 +172,6 @@ def test_keys_list_shows_every_key_with_its_state(gate: Production, before: dict
     }
     assert all(row[4] != "-" for row in rows if row[1] == "previous")
     assert {Path(row[5]).exists() for row in rows} == {True}
-
-
-def test_a_receipt_shows_on_both_sockets_what_its_signature_is_worth(gate: Production) -> None:
-    agent, operator = gate.agent(), gate.operator()
-    good = agent.get(f"/v1/receipts/{agent.execute('text_digest', {'text': 'x'}).json()['receipt_id']}").json()
-    rotate(gate, "receipt")
-    unsigned = {name: value for name, value in good.items() if name not in ("receipt_signature", "signing_key_id")}
-    forged = {
-        "unsigned": unsigned | {"receipt_id": "rcpt_unsigned"},
-        "unknown_kid": signed_by(Ed25519PrivateKey.generate(), good | {"receipt_id": "rcpt_unknown_kid"}),
-        # Signed by a listed key, and changed afterwards.
-        "signature_invalid": good | {"receipt_id": "rcpt_signature_invalid"},
-    }
-    for receipt in forged.values():
-        smuggle(gate.log.with_name("state") / "ledger.sqlite3", receipt)
-    for asker in (agent, operator):
-        assert asker.get(f"/v1/receipts/{good['receipt_id']}").json() == good | {"signature_status": "verified"}
-        for status, receipt in forged.items():
-            shown = asker.get(f"/v1/receipts/{receipt['receipt_id']}").json()
-            assert shown == receipt | {"signature_status": status}
 
 
 def test_leases_of_earlier_keys_end_at_once_when_they_are_forgotten(gate: Production) -> None:

@@ -1,9 +1,7 @@
 """The reader: the process that walks the whole chain for an operator, beside everything that calls wait for."""
 
-import json
 import os
 import signal
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -181,29 +179,3 @@ def test_a_reader_ends_with_its_front(gate: Gateway, operator: Bearer) -> None:
         asking.join(120)
     wait_for(gate.is_ready, "the front's successor")
     assert operator.get(VERIFY).json()["intact"] is True
-
-
-def test_a_broken_chain_is_reported_and_logged(gate: Gateway, operator: Bearer) -> None:
-    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
-    with connection:
-        seq, event_id = connection.execute("SELECT seq, event_id FROM events ORDER BY seq LIMIT 1 OFFSET 9").fetchone()
-        connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (seq,))
-    connection.close()
-    report = operator.get(VERIFY).json()
-    assert (report["intact"], report["broken_at"], report["events_checked"]) == (False, event_id, seq - 1)
-    (line,) = lines(gate, "the chain is broken")
-    assert (line["level"], line["broken_at"]) == ("error", event_id)
-
-
-def test_a_database_that_can_not_be_read_is_a_503(gate: Gateway, operator: Bearer) -> None:
-    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
-    with connection:
-        connection.execute("ALTER TABLE events RENAME TO moved_away")
-    try:
-        answer = operator.get(VERIFY)
-        assert (answer.status_code, answer.json()["error"]) == (503, "ledger_unavailable")
-    finally:
-        with connection:
-            connection.execute("ALTER TABLE moved_away RENAME TO events")
-        connection.close()
-    assert json.loads(operator.get(VERIFY).text)["intact"] is False

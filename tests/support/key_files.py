@@ -1,26 +1,16 @@
-"""Keys of a running gateway as a test sees them from outside: the command that rotates, public sets, receipts by hand.
+"""Keys of a running gateway as a test sees them from outside: the command that rotates, and public sets."""
 
-Signs and verifies with `cryptography` and `rfc8785` alone, never with the gateway's own code.
-"""
-
-import base64
-import hashlib
-import json
-import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import rfc8785
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.support.gateway import Gateway, wait_for
 from tests.support.processes import GATEWAY
 
 PURPOSES = ("lease", "grant", "receipt", "checkpoint")
-NOT_SIGNED = ("result_hash", "receipt_signature", "signing_key_id", "signature_status")
 
 
 def keys_command(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -57,30 +47,3 @@ def new_key(path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     beside.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     beside.rename(path)
-
-
-def signed_by(key: Ed25519PrivateKey, receipt: dict[str, Any]) -> dict[str, Any]:
-    """The receipt with another key's signature."""
-    envelope = rfc8785.dumps({name: value for name, value in receipt.items() if name not in NOT_SIGNED})
-    x = base64.urlsafe_b64encode(key.public_key().public_bytes_raw()).rstrip(b"=").decode()
-    thumbprint = hashlib.sha256(json.dumps({"crv": "Ed25519", "kty": "OKP", "x": x}, separators=(",", ":")).encode())
-    return receipt | {
-        "result_hash": "sha256:" + hashlib.sha256(envelope).hexdigest(),
-        "receipt_signature": key.sign(envelope).hex(),
-        "signing_key_id": base64.urlsafe_b64encode(thumbprint.digest()).rstrip(b"=").decode(),
-    }
-
-
-def smuggle(ledger: Path, receipt: dict[str, Any]) -> None:
-    """Put a receipt into a ledger behind the back of the gateway that writes it."""
-    stored = rfc8785.dumps({name: value for name, value in receipt.items() if name != "signature_status"})
-    connection = sqlite3.connect(ledger, timeout=60)
-    try:
-        (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM receipts").fetchone()
-        connection.execute(
-            "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, NULL, ?)",
-            (max(last, 10**9) + 1, receipt["receipt_id"], stored),
-        )
-        connection.commit()
-    finally:
-        connection.close()
