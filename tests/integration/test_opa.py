@@ -140,14 +140,9 @@ def test_a_reload_pushes_what_was_edited(up: Gateway, engine: Opa) -> None:
 FAULTS: dict[str, tuple[Fault, bytes, str, str]] = {
     # fault: (what it does, to which requests, the code of a call, that of an operator's change)
     "hangs": (silence, b"", TIMEOUT, TIMEOUT),
-    "is no JSON": (saying(b"<html>"), b"", UNAVAILABLE, UNAVAILABLE),
     "refuses the token": (saying(b'{"code": "unauthorized"}', "401 No"), b"", UNAVAILABLE, UNAVAILABLE),
     "is slow to decide": (silence, DECISION, TIMEOUT, ""),
-    "has no decision": (saying(b"{}"), DECISION, UNAVAILABLE, ""),
     "has half a decision": (saying(b'{"result": {"allow": true}}'), DECISION, UNAVAILABLE, ""),
-    "says yes": (saying(b'{"result": true}'), DECISION, UNAVAILABLE, ""),
-    "has two results": (saying(b'{"result": {}, "result": {}}'), DECISION, UNAVAILABLE, ""),
-    "conflicts": (saying(b'{"code": "internal_error"}', "500 Oh"), DECISION, UNAVAILABLE, ""),
     "has too much to say": (saying(b'{"result": "' + b"x" * LARGE + b'"}'), DECISION, UNAVAILABLE, ""),
 }
 
