@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -102,18 +102,6 @@ def test_the_list_is_there_when_the_gateway_is_and_every_process_may_read_it(gat
     status = place.listed.stat()
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o644, os.geteuid())
     assert '"entries":1' in gate.log.read_text()
-
-
-def test_operators_add_take_back_and_clear_and_the_list_has_it_with_the_answer(operator: Bearer, place: Place) -> None:
-    assert change(operator, "POST", DOMAINS, rule(HOST)).status_code == 200
-    assert place.entries == [HOST, *OWN]
-    assert change(operator, "POST", DOMAINS, rule("*.Partner.example")).status_code == 200
-    assert change(operator, "POST", DOMAINS, rule("api.partner.example")).status_code == 200
-    assert place.entries == [".partner.example", HOST, *OWN]
-    assert change(operator, "DELETE", DOMAINS, rule("*.partner.example")).status_code == 200
-    assert place.entries == ["api.partner.example", HOST, *OWN]
-    assert change(operator, "DELETE", CLEAR).json()["count"] == 2
-    assert place.entries == OWN
 
 
 def test_what_is_learned_with_an_approval_is_listed_with_its_answer(
@@ -221,23 +209,6 @@ def test_a_list_that_can_not_be_written_does_not_end_a_gateway_whose_front_dies(
         wait_for(gate.is_ready, "a gateway that serves")
         assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     wait_for(lambda: place.listed.exists() and place.entries == OWN, "the list as it should be")
-
-
-def test_changes_at_once_are_all_listed_when_they_are_answered(gate: Gateway, place: Place) -> None:
-    def live(number: int) -> Callable[[], httpx.Response]:
-        operator, domain = gate.operator(), f"n{number}.example"
-
-        def both() -> httpx.Response:
-            assert change(operator, "POST", DOMAINS, rule(domain)).status_code == 200
-            assert domain in place.entries
-            answer = change(operator, "DELETE", DOMAINS, rule(domain))
-            assert domain not in place.entries
-            return answer
-
-        return both
-
-    calls = [Background(live(number)) for number in range(4)]
-    assert [call.status() for call in calls] == [200] * 4
 
 
 # ------------------------------------------------------------------ a real squid

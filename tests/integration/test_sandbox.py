@@ -124,6 +124,10 @@ def test_a_worker_writes_no_file_and_starts_nothing_by_its_limits(gate: Gateway)
     known = pids(gate)
     assert {limits(known[name])["Max processes"] for name in WORKERS} == {("0", "0")}
     assert limits(known[COMPUTE])["Max open files"] == ("8", "8")
+    assert [int(limits(known[name])["Max open files"][1]) <= most for name, most in ((HTTP, 128), (FS, 32))] == [
+        True
+    ] * 2
+    assert {int(limits(known[name])["Max data size"][1]) < 2 << 30 for name in WORKERS} == {True}
 
 
 def test_a_file_beyond_the_bound_of_a_worker_is_a_named_error_and_costs_no_worker(gate: Gateway) -> None:

@@ -146,6 +146,25 @@ def test_a_budget_is_exact_over_both_hosts(pair: Pair) -> None:
     assert sorted(map(code, answers)) == [(200, "")] * 8 + [(403, "budget_exhausted")] * 8
 
 
+def again(agent: Bearer, key: str) -> httpx.Response:
+    """Execute under an `Idempotency-Key`."""
+    return agent.http.post(DIGEST, headers=agent.headers("POST", DIGEST) | {"Idempotency-Key": key}, json=TEXT)
+
+
+def test_of_calls_under_one_key_at_both_hosts_at_once_one_runs_and_the_other_host_names_its_receipt(pair: Pair) -> None:
+    agents = [gate.agent() for gate in pair.both]
+    for number in range(20):
+        answers = at_once(*[partial(again, agent, f"key-{number}") for agent in agents * 2])
+        codes = [code(answer)[1] for answer in answers]
+        assert codes.count("") == 1, codes
+        assert set(codes) <= {"", "call_in_progress", "already_executed"}
+    first = again(agents[0], '"across"')
+    repeated = again(agents[1], "across")
+    assert code(repeated) == (409, "already_executed")
+    assert repeated.headers["X-Receipt-Id"] == first.json()["receipt_id"]
+    assert repeated.headers["Idempotent-Replayed"] == "true"
+
+
 def test_one_approval_executes_once_when_both_hosts_execute_it_at_the_same_instant(pair: Pair) -> None:
     agent, operators = pair.one.agent(), [gate.operator() for gate in pair.both]
     for number in range(ROUNDS):
