@@ -27,6 +27,8 @@ MAX_WAITING: Final = 10_000
 SAY_AGAIN_SECONDS: Final = 60.0
 """Between two lines about drops of the same endpoint."""
 MAX_ERROR_CHARACTERS: Final = 500
+WHENEVER: Final = 2**63 - 1
+"""A time that every delivery is due until."""
 OTHER: Final = "other"
 """Under which is counted what waited for endpoints that are not configured any more, whatever they were called."""
 
@@ -64,7 +66,7 @@ SELECT {_COLUMNS}, json_extract(named.value, '$[3]'), json_extract(named.value, 
 """
 SOME = """
 SELECT CAST(json_group_array(json_array(seq, attempts, event_id)) AS BLOB) FROM (
-    SELECT * FROM outbox WHERE endpoint = ? ORDER BY due, seq LIMIT ?
+    SELECT * FROM outbox WHERE endpoint = ? AND due <= ? ORDER BY due, seq LIMIT ?
 )
 """
 # Numbers grow by one: the newest are those after this one.
@@ -97,9 +99,9 @@ def settle(connection: OpenTransaction, settled: SettleDelivery) -> bool:
     return connection.execute(FORGET, (_text([name]),)).rowcount == 1
 
 
-def give_up(connection: OpenTransaction, endpoint: str, *, at: int, error: str) -> int:
-    """Move some of an endpoint's deliveries to what was given up; how many."""
-    (rows,) = connection.execute(SOME, (endpoint, GIVEN_UP_AT_ONCE)).fetchone()
+def give_up(connection: OpenTransaction, endpoint: str, *, at: int, error: str, due_until: int = WHENEVER) -> int:
+    """Move some of an endpoint's deliveries that were due until then to what was given up; how many."""
+    (rows,) = connection.execute(SOME, (endpoint, due_until, GIVEN_UP_AT_ONCE)).fetchone()
     names = _names(rows)
     if names:
         _give_up(connection, [(*name, at, _sentence(error)) for name in names])

@@ -143,7 +143,7 @@ OWN: Final = {
     """,
     outbox.SOME: """
         SELECT convert_to(coalesce(CAST(json_agg(json_build_array(seq, attempts, event_id) ORDER BY due, seq) AS text),
-        '[]'), 'UTF8') FROM (SELECT * FROM outbox WHERE endpoint = ? ORDER BY due, seq LIMIT ?) AS waiting
+        '[]'), 'UTF8') FROM (SELECT * FROM outbox WHERE endpoint = ? AND due <= ? ORDER BY due, seq LIMIT ?) AS waiting
     """,
 }  # fmt: skip
 """A statement for SQLite -> the same for PostgreSQL."""

@@ -23,9 +23,11 @@ _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND even
 
 
 class Orphaned(Operation[int], frozen=True):
-    """Asked by the notary itself: give up some deliveries to an endpoint that is not configured any more."""
+    """Asked by the notary itself: give up some deliveries to an endpoint that is not configured any more, of those that
+    were due until then (milliseconds)."""
 
     endpoint: str
+    due_until: int = outbox.WHENEVER
 
 
 @performs(ClaimDeliveries, writes=True)
@@ -52,7 +54,8 @@ def settle_delivery(unit: Transaction, asked: SettleDelivery) -> None:
 def give_up_orphaned(unit: Transaction, asked: Orphaned) -> int:
     """See Orphaned; how many were given up."""
     error = "the endpoint is not configured any more"
-    count = outbox.give_up(unit.connection, asked.endpoint, at=int(unit.now * 1000), error=error)
+    at = int(unit.now * 1000)
+    count = outbox.give_up(unit.connection, asked.endpoint, at=at, error=error, due_until=asked.due_until)
     unit.after(lambda: unit.state.backlog.note_drops(outbox.OTHER, "not_configured", count))
     return count
 
