@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,7 @@ from notary.ledger.refused import Key, RefusalCount
 from notary.ledger.settling import Unsettled
 from notary.ledger.witnesses import ConfiguredWitnesses
 from notary.signing.rotation import Signers
+from notary.store.cap_room import CapRoom
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
 from notary.tree.checkpoint import Checkpoint
@@ -96,7 +98,7 @@ class NotaryState:
     backlog: Backlog
     witnesses: ConfiguredWitnesses
     limits: NotaryLimits = DEFAULT_LIMITS
-    open_store: Callable[[OpenTransaction], Store] = SqliteStore
+    open_store: Callable[[OpenTransaction], Store] = field(default_factory=lambda: partial(SqliteStore, room=CapRoom()))
     """The store within a unit's transaction."""
     stores: "Stores | None" = None
     """Connections of a store that is not in the ledger."""

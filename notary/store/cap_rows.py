@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ipc.approvals import TTL_SECONDS
 from ipc.caps import end_of_step
 from notary.database import OpenTransaction
+from notary.store.cap_room import CapRoom
 from notary.store.caps import (
     HELD_SECONDS,
     KEPT_SECONDS,
@@ -81,10 +82,11 @@ def _last_step(window_seconds: int, now: float) -> int:
 class SqliteCaps:
     """See CapCounts."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_room")
 
-    def __init__(self, connection: OpenTransaction) -> None:
+    def __init__(self, connection: OpenTransaction, room: CapRoom | None = None) -> None:
         self._connection = connection
+        self._room = room or CapRoom()
 
     def amount(self, counter: CapCounter, now: float) -> CapAmount:
         """See CapCounts."""
@@ -124,7 +126,9 @@ class SqliteCaps:
             f"SELECT 1 FROM cap_amounts WHERE {_CAP} AND subject = ? AND gone_at > ? LIMIT 1",  # noqa: S608
             (*counter, now),
         ).fetchone()
-        return row is not None or len(self.subjects(counter, now, None, MAX_SUBJECTS)) < MAX_SUBJECTS
+        return row is not None or self._room.takes_one(
+            counter[:-1], now, lambda: MAX_SUBJECTS - len(self.subjects(counter, now, None, MAX_SUBJECTS))
+        )
 
     def subjects(self, counter: CapCounter, now: float, after: str | None, limit: int) -> list[str]:  # noqa: ARG002
         """See CapCounts. Some of them count no more and are not swept yet."""

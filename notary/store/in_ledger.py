@@ -6,6 +6,7 @@ from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
 from notary.database import OpenTransaction
 from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions
+from notary.store.cap_room import CapRoom
 from notary.store.cap_rows import SqliteCaps
 from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
@@ -21,9 +22,9 @@ class SqliteStore:
     __slots__ = ("_connection", "caps", "keyed", "standing")
     is_in_ledger = True
 
-    def __init__(self, connection: OpenTransaction) -> None:
+    def __init__(self, connection: OpenTransaction, room: CapRoom | None = None) -> None:
         self._connection = connection
-        self.caps = SqliteCaps(connection)
+        self.caps = SqliteCaps(connection, room)
         self.keyed = SqliteKeyedCalls(connection)
         self.standing = SqliteStanding(connection)
 
