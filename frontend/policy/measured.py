@@ -7,7 +7,7 @@ from msgspec import UNSET
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources, PolicyUnreached
 from frontend.policy.question import Decision, Question
-from frontend.telemetry.metrics import DECIDE, LOAD, Metrics
+from frontend.telemetry.metrics import DECIDE, LOAD, POLICY_REFUSED, Metrics
 
 
 class MeasuredPolicy:
@@ -53,7 +53,7 @@ class MeasuredPolicy:
         try:
             await self._engine.load(sources, commit)
         except PolicyRefused:
-            self._metrics.policy_errors.add(LOAD, "refused")
+            self._metrics.policy_errors.add(LOAD, POLICY_REFUSED)
             raise
         except PolicyUnreached as error:
             self._metrics.policy_errors.add(LOAD, error.code)

@@ -41,6 +41,9 @@ SPANS = EXPORTED, DROPPED = ("exported", "dropped")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")
 """The questions to an engine that are counted."""
+POLICY_CODES = ("policy_engine_unavailable", "policy_engine_timeout")
+"""Why a question had no answer."""
+POLICY_REFUSED = "refused"
 LEASES = "/v1/leases"
 MAX_RULES = 100
 """The most rules of a policy with a series of their own: its author may choose a new name for each decision."""
@@ -106,7 +109,9 @@ class Metrics:
         self.leases_refused = Counts(f.LEASES_REFUSED, (), self._cells)
         self.decisions = Counts(f.DECISIONS, (), self._cells)
         self.policy_seconds = Timings(f.POLICY_SECONDS, _each(ASKS), self._cells)
-        self.policy_errors = Counts(f.POLICY_ERRORS, (), self._cells)
+        self.policy_errors = Counts(
+            f.POLICY_ERRORS, [*product(ASKS, POLICY_CODES), (LOAD, POLICY_REFUSED)], self._cells
+        )
         self.policy_remembered = Counts(f.POLICY_REMEMBERED, (), self._cells)
         self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)), self._cells)
         self.store_seconds = Timings(f.STORE_SECONDS, _each(STORE_REQUESTS), self._cells)
@@ -190,6 +195,11 @@ class Metrics:
         self.execution_seconds.observe(seconds, label)
         if outcome == "response_schema":
             self.schema_violations.add(label)
+
+    def expect_answers(self, action_ids: Iterable[str]) -> None:
+        """Begin the series of actions whose answers may break a schema: a first count that is seen to rise from 0."""
+        for action_id in action_ids:
+            self.schema_violations.add(self._action(action_id), times=0)
 
     def schema_violated(self, action_id: str) -> None:
         """An answer went out that breaks its action's response schema."""

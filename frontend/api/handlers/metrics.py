@@ -45,6 +45,9 @@ async def _shown(services: Services) -> Answer:
     look = await services.dependencies.look()
     async with services.scraping:  # a text costs a thread some milliseconds: one at a time
         others = tuple(services.presence.others().values())
+        services.metrics.expect_answers(
+            one.action_id for one in services.registry.actions if one.response_schema is not None
+        )
         families = shown(services.metrics, readings(services, look), others)
         text = await trio.to_thread.run_sync(
             exposition, families, services.processes, others, abandon_on_cancel=True
