@@ -41,6 +41,7 @@ class EdgeConnections:
         self._all_asked = 0
         self._drains_since: float | None = None
         self.refusals = EdgeRefusals()
+        self.refused_certificates = EdgeRefusals("certificates of clients are refused")
         self.bodies = HeldBytes()
         """Bytes of requests that are being read, or wait for the gateway."""
         self.answers = AnswerBytes()

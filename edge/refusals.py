@@ -14,9 +14,10 @@ MAX_ADDRESSES: Final = 1024
 
 
 class EdgeRefusals:
-    """Counts since the last line."""
+    """Counts since the last line, which says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, says: str = "the edge is busy") -> None:
+        self._says = says
         self._of_reason: Counter[str] = Counter()
         self._of_address: Counter[str] = Counter()
 
@@ -36,6 +37,6 @@ class EdgeRefusals:
 
     def _tell(self) -> None:
         (most, count), *_ = self._of_address.most_common(1)
-        log.warning("the edge is busy", refused=dict(self._of_reason), most_of_address=most, of_that_address=count)
+        log.warning(self._says, refused=dict(self._of_reason), most_of_address=most, of_that_address=count)
         self._of_reason.clear()
         self._of_address.clear()

@@ -28,7 +28,7 @@ from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
 from edge.places import GatewayPlaces, place_share
 from edge.refusals import EdgeRefusals
-from edge.tls import EdgeCertificate
+from edge.tls import EdgeCertificate, why_refused
 from frontend.telemetry.logs import log
 from ipc.configuration.edge_settings import EdgeSettings
 
@@ -89,6 +89,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: E
         async with trio.open_nursery() as watching:
             watching.start_soon(connections.watch)
             watching.start_soon(connections.refusals.watch)
+            watching.start_soon(connections.refused_certificates.watch)
             if certificate is not None:
                 certificate.roots_gone = connections.distrust_certificates
                 watching.start_soon(certificate.follow)
@@ -135,7 +136,7 @@ async def _handle(
         stream.socket.close()
         return
     try:
-        served = await _shaken(certificate, stream, connection)
+        served = await _shaken(certificate, stream, connection, connections.refused_certificates)
         if served is not None:
             state = ConnectionState({CONNECTION: connection})
             server = _EdgeServer(application, config, context, state, served)  # type: ignore[arg-type]
@@ -150,8 +151,8 @@ async def _handle(
 
 
 async def _shaken(
-    certificate: EdgeCertificate | None, stream: trio.SocketStream, connection: EdgeConnection
-) -> trio.SSLStream[trio.SocketStream] | trio.SocketStream | None:
+    certificate: EdgeCertificate | None, stream: trio.SocketStream, connection: EdgeConnection, refused: EdgeRefusals
+) -> trio.SSLStream[trio.SocketStream] | trio.SocketStream | None:  # fmt: skip
     """The stream to serve; None where TLS was not agreed on."""
     if certificate is None:
         return stream
@@ -160,7 +161,12 @@ async def _shaken(
     with trio.move_on_after(HANDSHAKE_SECONDS):
         try:
             await served.do_handshake()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            if (why := why_refused(error.__cause__)) is not None:
+                refused.count(why, connection.address)
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                # The alert that tells the client: trio leaves it unsent.
+                await stream.send_all(served._outgoing.read())
             return None
         shown = served.getpeercert()
         if shown:

@@ -12,6 +12,14 @@ from serving.tls import FollowedCertificate, TlsFilesWrong, tls_context
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----[!-~\s]+?-----END CERTIFICATE-----", re.ASCII)
 
 
+def why_refused(error: BaseException | None) -> str | None:
+    """Why the client's certificate ended a handshake, in OpenSSL's words; None where something else ended it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    is_missing = isinstance(error, ssl.SSLError) and error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    return "no certificate" if is_missing else None
+
+
 class EdgeCertificate(FollowedCertificate):
     """Certificate, key and roots as their files have them now. Raises TlsFilesWrong.
 
