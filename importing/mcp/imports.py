@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from importing.folder import ImportFolder
 from importing.mcp.making import McpTarget, ToolManifest, made_of
-from importing.mcp.tools import ListedTool
+from importing.mcp.tools import ListedServer, ListedTool
 from importing.refusal import LeftOut
 from importing.steps import ImportSteps
 from importing.words import one_line, snake
@@ -23,13 +23,13 @@ class ImportedTools:
 
 
 def imported_tools(
-    tools: list[ListedTool], folder: ImportFolder, target: McpTarget, *, over: bool
+    server: ListedServer, folder: ImportFolder, target: McpTarget, *, over: bool
 ) -> ImportedTools:  # fmt: skip
     """Make the manifests; nothing is written yet."""
     result = ImportedTools()
     taken: set[str] = set()
     steps = ImportSteps(target.url)
-    for tool in tools:
+    for tool in server.tools:
         steps.at = tool.name
         try:
             action_id = _action_id(tool, folder, target, taken)
@@ -42,8 +42,13 @@ def imported_tools(
                 continue
             result.made.append(made_of(tool, action_id, target, steps))
         except LeftOut as reason:
-            result.left_out.append((one_line(tool.name, 60) or "a tool without a name", str(reason)))
+            result.left_out.append((_shown(tool.name), str(reason)))
+    result.left_out += ((_shown(name), one_line(reason, 200)) for name, reason in server.refused)
     return result
+
+
+def _shown(name: str) -> str:
+    return one_line(name, 60) or "a tool without a name"
 
 
 def _action_id(tool: ListedTool, folder: ImportFolder, target: McpTarget, taken: set[str]) -> str:

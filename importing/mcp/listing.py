@@ -22,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Tool, ToolAnnotations
 from pydantic import ValidationError
 
+from importing.mcp.sifting import SiftedMessages
 from importing.mcp.tools import ListedServer, ListedTool
 from importing.refusal import ImportRefused
 from importing.words import one_line
@@ -117,18 +118,21 @@ def _end_orphans() -> None:
 
 async def _listed(transport: Any, mode: str) -> ListedServer:
     with anyio.fail_after(SECONDS):
-        async with Client(transport, cache=None, mode=mode) as client:
+        messages = SiftedMessages(MAX_TOOLS + 1)
+        async with Client(messages.over(transport), cache=None, mode=mode) as client:
+            messages.revision = client.protocol_version
             tools: list[ListedTool] = []
             cursor: str | None = None
             for _ in range(MAX_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 tools += map(_of_tool, page.tools)
                 cursor = page.next_cursor
-                if len(tools) > MAX_TOOLS:
+                if len(tools) + len(messages.refused) > MAX_TOOLS:
                     break
                 if cursor is None:
                     info = client.server_info
-                    return ListedServer("" if info is None else info.name, client.protocol_version, tools)
+                    name = "" if info is None else info.name
+                    return ListedServer(name, client.protocol_version, tools, messages.refused)
     raise ImportRefused(f"the server lists more than {MAX_TOOLS} tools, or more than {MAX_PAGES} pages of them.")
 
 

@@ -44,7 +44,7 @@ def run(options: McpImport) -> int:
     from importing.mcp.listing import list_tools
 
     server = list_tools(options.url, options.command, token)
-    result = imported_tools(server.tools, folder, target, over=options.force)
+    result = imported_tools(server, folder, target, over=options.force)
     for one in result.made:
         folder.write(one.action_id, one.text, over=options.force)
     sys.stdout.write(told_tools(server, result, target, Path(options.out)))

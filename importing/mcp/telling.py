@@ -19,7 +19,7 @@ def told_tools(server: ListedServer, result: ImportedTools, target: McpTarget, o
 
 
 def _lines(server: ListedServer, result: ImportedTools, target: McpTarget, out: Path) -> Iterator[str]:
-    count = len(server.tools)
+    count = len(server.tools) + len(server.refused)
     name = one_line(server.name, 60) or "a server without a name"
     yield f"{name}: {count} tool{'s' * (count != 1)} · MCP {one_line(server.revision, 20)} · {target.url}"
     wide = min(max((len(one.action_id) for one in result.made), default=0), _WIDEST_ID)

@@ -14,8 +14,10 @@ class ListedTool(msgspec.Struct, frozen=True):
 
 
 class ListedServer(msgspec.Struct, frozen=True):
-    """A server's own name, the revision of the protocol, and its tools in its order."""
+    """A server's own name, the revision of the protocol, its tools in its order, and name and reason of each one that
+    is no tool of the protocol."""
 
     name: str
     revision: str
     tools: list[ListedTool]
+    refused: list[tuple[str, str]]

@@ -35,7 +35,7 @@ SUM: dict[str, Any] = {
 }
 
 
-def with_tools(folder: Path, tools: list[dict[str, Any]]) -> str:
+def with_tools(folder: Path, tools: Any) -> str:
     """The command line of a server that lists these tools."""
     listed = folder / "tools.json"
     listed.write_text(json.dumps(tools))
@@ -183,8 +183,21 @@ def test_tools_that_make_no_action_are_left_out_with_their_reasons(imported: Imp
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["get_sum.yaml"]
 
 
-def test_a_server_that_breaks_the_protocol_is_refused_whole(imported: Importer, tmp_path: Path) -> None:
-    done = imported(tmp_path / "a", with_tools(tmp_path, [SUM, {"name": "t", "inputSchema": {"type": "array"}}]))
+def test_a_tool_that_is_none_of_the_protocol_is_left_out_alone(imported: Importer, tmp_path: Path) -> None:
+    tools = [{"name": "t", "inputSchema": {"type": "array"}}, 5, {"name": "a\x1b", "inputSchema": {}}, SUM]
+    done = imported(tmp_path / "a", with_tools(tmp_path, tools))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].startswith("stdio-server: 4 tools")
+    assert [line for line in done.stdout.splitlines() if line.startswith("left out")] == [
+        "left out: t (not as MCP has it: inputSchema.type: Input should be 'object')",
+        "left out: a tool without a name (not as MCP has it: Input should be a valid dictionary or instance of Tool)",
+        "left out: a (not as MCP has it: inputSchema.type: Field required)",
+    ]
+    assert [file.name for file in (tmp_path / "a").iterdir()] == ["get_sum.yaml"]
+
+
+def test_a_listing_that_is_no_list_is_refused_whole(imported: Importer, tmp_path: Path) -> None:
+    done = imported(tmp_path / "a", with_tools(tmp_path, 5))
     assert "an answer does not follow the protocol" in done.stderr
     assert not (tmp_path / "a").exists()
 

@@ -23,8 +23,9 @@ def _without_bounds_on_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def server(result: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """A server over HTTP that gives this answer to tools/list: its URL, and the Authorization of each request."""
+def server(result: dict[str, Any], discovered: dict[str, Any] | None = None) -> Iterator[tuple[str, list[str]]]:
+    """A server over HTTP that gives these answers to tools/list and server/discover: its URL, and the Authorization of
+    each request."""
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,6 +43,8 @@ def server(result: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
                 answer = {"result": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info}}
             elif message["method"] == "tools/list":
                 answer = {"result": result}
+            elif message["method"] == "server/discover" and discovered is not None:
+                answer = {"result": discovered}
             body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -70,6 +73,18 @@ def test_tools_are_listed_over_http_with_the_token() -> None:
 def test_tools_are_listed_through_a_bridge(tmp_path: Path) -> None:
     with bridge(tmp_path) as running:
         assert "add" in [one.name for one in listing.list_tools(running.url, None, None).tools]
+
+
+def test_a_tool_that_the_newest_revision_forbids_is_told_with_its_reason() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "x-mcp-header": "A"}}}
+    tools = [{"name": "twice", "inputSchema": schema}, {"name": "t", "inputSchema": {"type": "object"}}]
+    cached = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+    discovered = cached | {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+    with server(cached | {"tools": tools}, discovered) as (url, _):
+        listed = listing.list_tools(url, None, None)
+    assert listed.revision == "2026-07-28"
+    assert [one.name for one in listed.tools] == ["t"]
+    assert [(name, "only permitted on" in reason) for name, reason in listed.refused] == [("twice", True)]
 
 
 def test_a_server_with_too_many_tools_is_refused() -> None:
