@@ -33,14 +33,14 @@ def imported_tools(
         steps.at = tool.name
         try:
             action_id = _action_id(tool, folder, target, taken)
-            taken.add(action_id)
             name = f"{action_id}.yaml"
             if name in folder.names and not over:
                 result.kept.append(name)
                 if not _is_pinned(tool, folder, action_id):
                     result.changed.append(name)
-                continue
-            result.made.append(made_of(tool, action_id, target, steps))
+            else:
+                result.made.append(made_of(tool, action_id, target, steps))
+            taken.add(action_id)
         except LeftOut as reason:
             result.left_out.append((_shown(tool.name), str(reason)))
     result.left_out += ((_shown(name), one_line(reason, 200)) for name, reason in server.refused)

@@ -183,6 +183,13 @@ def test_tools_that_make_no_action_are_left_out_with_their_reasons(imported: Imp
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["get_sum.yaml"]
 
 
+def test_a_tool_that_is_left_out_takes_no_id(imported: Importer, tmp_path: Path) -> None:
+    outside = SUM | {"name": "get_sum", "inputSchema": {"type": "object", "$ref": "file:///etc/x"}}
+    done = imported(tmp_path / "a", with_tools(tmp_path, [outside, SUM]))
+    assert done.stdout.count("left out: ") == 1, done.stdout
+    assert fields_of(tmp_path / "a" / "get_sum.yaml")["mcp"]["tool"] == "get-sum"
+
+
 def test_a_tool_that_is_none_of_the_protocol_is_left_out_alone(imported: Importer, tmp_path: Path) -> None:
     tools = [{"name": "t", "inputSchema": {"type": "array"}}, 5, {"name": "a\x1b", "inputSchema": {}}, SUM]
     done = imported(tmp_path / "a", with_tools(tmp_path, tools))
