@@ -23,6 +23,7 @@ from frontend.actions.modules import module_doubts, module_files, module_problem
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import Trusted, load_trusted
+from frontend.actions.unfilled import unfilled_doubts
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.rights import LostRights
 from frontend.configuration.current import Current
@@ -283,6 +284,8 @@ class Configuration:
             _warn("calls of an action will be refused", doubt)
         for doubt in await _in_thread(lambda: _host_doubts(settings, manifests), within):
             _warn("calls of an action will wait for a person", doubt)
+        for doubt in await _in_thread(lambda: unfilled_doubts(manifests), within):
+            _warn("calls of an action will be refused", doubt)
         registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted), within)
         return registry, loaded.generation
 

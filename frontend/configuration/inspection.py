@@ -16,6 +16,7 @@ from frontend.actions.modules import module_doubts, module_files, module_problem
 from frontend.actions.registry import load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import load_trusted
+from frontend.actions.unfilled import unfilled_doubts
 from frontend.egress.rulefile import learned_of
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
@@ -72,6 +73,7 @@ async def look_at_actions(
         told += map(found, module_problems(manifests, verdicts, modules_dir))
         told += map(found, module_doubts(manifests, verdicts, modules_dir, trusted))
     told += map(found, host_doubts(manifests, learned_of(settings)))
+    told += map(found, unfilled_doubts(manifests))
     if with_secrets:
         told += _look_at_secrets(settings, manifests)
     return told, len(manifests)

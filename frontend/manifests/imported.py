@@ -10,6 +10,8 @@ from frontend.manifests.fields import Section, TextRule
 
 SOURCES = ("openapi",)
 MAX_NAME = 300
+FILL_IN = "FILL-IN-"
+"""How a value begins that a description does not have, and that a person has to fill in."""
 
 _NAME = TextRule(r"[^\x00-\x1f\x7f-\x9f]+", f"text without control characters, at most {MAX_NAME}", MAX_NAME)
 _DIGEST = TextRule(r"sha256:[0-9a-f]{64}", "sha256: and 64 lower-case hex digits", 71)

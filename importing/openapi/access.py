@@ -5,11 +5,12 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from frontend.manifests.imported import FILL_IN
 from importing.openapi.document import ApiOperation
 from importing.refusal import LeftOut
 from importing.words import one_line, snake
 
-USERNAME, CLIENT_ID = "FILL-IN-USERNAME", "FILL-IN-CLIENT-ID"
+USERNAME, CLIENT_ID = f"{FILL_IN}USERNAME", f"{FILL_IN}CLIENT-ID"
 _AUTHORIZATION = "Authorization"
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from frontend.egress.rules import LearnedRule, Rules, encode_rules
+from importing.openapi.access import CLIENT_ID, USERNAME
 from ipc.process.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import gateway, rewrite_yaml, tree_of, whole_configuration
@@ -134,6 +135,22 @@ def test_a_checkpoint_key_that_is_gone_is_said_where_its_ledger_has_begun(folder
     assert (code, lines[:-1]) == (Exit.CONFIG, [
         at(folder / "gateway.toml", "receipt_signing") + "receipt_signing_key_path: ETC/keys/keys/checkpoint.pem: "
         "cannot read it: No such file or directory.",
+    ])  # fmt: skip
+
+
+def test_names_that_an_import_left_to_be_filled_in_are_said_at_their_lines(folder: Path) -> None:
+    basic, token = folder / "actions" / "http_post.yaml", folder / "actions" / "payment_transfer.yaml"
+    rewrite_yaml(
+        basic, secrets=[{"name": "upstream_token", "inject": {"basic": {"username": USERNAME}}}]
+    )  # fmt: skip
+    server = {"token_url": "https://login.example.com/token", "client_id": CLIENT_ID}
+    rewrite_yaml(token, secrets=[{"name": "bank_token", "inject": {"oauth2_client_credentials": server}}])
+    code, lines = check(folder)
+    left = "is left from the import, so every call would be refused. Write the name that the API knows this gateway by."
+    assert (code, [line.partition("actions/")[2] for line in lines[:-1]]) == (Exit.CONFIG, [
+        at(basic, "      username") + f'secrets[0].inject.basic.username = "{USERNAME}": {left}',
+        at(token, "      client_id")
+        + f'secrets[0].inject.oauth2_client_credentials.client_id = "{CLIENT_ID}": {left}',
     ])  # fmt: skip
 
 
