@@ -14,6 +14,8 @@ REFUSED = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref")
 """Keywords that the root of a tool's schema may not have."""
 MAX_DEPTH = 8
 MAX_QUOTED = 1500
+MAX_STEPS = 10_000
+"""Branches and properties of them that are folded. A root whose references multiply beyond names no properties."""
 
 
 def object_schema(schema: Any) -> Schema | None:
@@ -24,7 +26,8 @@ def object_schema(schema: Any) -> Schema | None:
         return None
     if not any(keyword in schema for keyword in REFUSED):
         return {**schema, "type": "object"}
-    properties, required = _folded(schema, schema, 0)
+    folding = _Folding(schema)
+    properties, required = folding.folded(schema, 0)
     rest = {keyword: value for keyword, value in schema.items() if keyword not in REFUSED}
     folded = {**rest, "type": "object", "properties": properties, "required": sorted(required)}
     if properties.keys() - _object(schema.get("properties")).keys():
@@ -33,7 +36,8 @@ def object_schema(schema: Any) -> Schema | None:
     if len(quoted) <= MAX_QUOTED:
         folded["description"] = f"{schema.get('description', '')} Must also fit: {quoted}".strip()
     text = json.dumps(folded | {"description": ""})
-    if any(f'"#/{keyword}/' in text for keyword in REFUSED):  # a reference into what is no longer there
+    is_cut_off = any(f'"#/{keyword}/' in text for keyword in REFUSED)  # a reference into what is no longer there
+    if is_cut_off or folding.steps > MAX_STEPS:
         return {"type": "object", "description": folded.get("description", "")}
     return folded
 
@@ -43,39 +47,49 @@ def _takes_objects(schema: Schema) -> bool:
     return kind == "object" or (isinstance(kind, list) and "object" in kind)
 
 
-def _folded(schema: Schema, root: Schema, depth: int) -> tuple[Schema, set[str]]:
-    """Properties that an object may have, and those that it must."""
-    properties = dict(_object(schema.get("properties")))
-    required = {name for name in _list(schema.get("required")) if isinstance(name, str)}
-    if depth == MAX_DEPTH:
+class _Folding:
+    """One schema's. `steps` beyond MAX_STEPS: it was given up."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self.steps = 0
+
+    def folded(self, schema: Schema, depth: int) -> tuple[Schema, set[str]]:
+        """Properties that an object may have, and those that it must."""
+        properties = dict(_object(schema.get("properties")))
+        required = {name for name in _list(schema.get("required")) if isinstance(name, str)}
+        self.steps += 1 + len(properties)
+        if depth == MAX_DEPTH or self.steps > MAX_STEPS:
+            return properties, required
+        for branch in self._all_of(schema):
+            more, needed = self.folded(branch, depth + 1)
+            self._join(properties, more, "allOf")
+            required |= needed
+        for keyword in ALTERNATIVES:
+            branches = [self.folded(branch, depth + 1) for branch in _objects(schema.get(keyword))]
+            alternatives: Schema = {}
+            for more, _ in branches:
+                self._join(alternatives, more, "anyOf")
+            for name, value in alternatives.items():
+                properties.setdefault(name, value)
+            if branches:
+                required |= set.intersection(*(needed for _, needed in branches))
         return properties, required
-    for branch in _all_of(schema, root):
-        more, needed = _folded(branch, root, depth + 1)
+
+    def _all_of(self, schema: Schema) -> Iterator[Schema]:
+        yield from _objects(schema.get("allOf"))
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            target: Any = self._root
+            for step in reference[2:].split("/"):
+                target = _object(target).get(step.replace("~1", "/").replace("~0", "~"))
+            if isinstance(target, dict):
+                yield target
+
+    def _join(self, properties: Schema, more: Schema, keyword: str) -> None:
+        self.steps += len(more)
         for name, value in more.items():
-            _join(properties, name, value, "allOf")
-        required |= needed
-    for keyword in ALTERNATIVES:
-        branches = [_folded(branch, root, depth + 1) for branch in _objects(schema.get(keyword))]
-        alternatives: Schema = {}
-        for more, _ in branches:
-            for name, value in more.items():
-                _join(alternatives, name, value, "anyOf")
-        for name, value in alternatives.items():
-            properties.setdefault(name, value)
-        if branches:
-            required |= set.intersection(*(needed for _, needed in branches))
-    return properties, required
-
-
-def _all_of(schema: Schema, root: Schema) -> Iterator[Schema]:
-    yield from _objects(schema.get("allOf"))
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = _object(target).get(step.replace("~1", "/").replace("~0", "~"))
-        if isinstance(target, dict):
-            yield target
+            _join(properties, name, value, keyword)
 
 
 def _join(properties: Schema, name: str, value: Any, keyword: str) -> None:
