@@ -15,6 +15,7 @@ from gateway_client.agents import AgentClient
 from gateway_client.errors import ApprovalPending, GatewayError, Invalid
 from gateway_client.hints import NOT_CONFIRMED
 from gateway_client.results import Executed, Held, Manifest
+from gateway_client.tool_names import name_of, table_of
 from gateway_client.tool_schemas import object_schema
 
 Outcome = Executed | Held | GatewayError
@@ -45,7 +46,7 @@ def tools(client: AgentClient, *, only: Collection[str] | None = None, wait_seco
     missing = sorted(set(only or ()) - set(names))
     if missing:
         raise ValueError(f"no such action: {', '.join(missing)}")
-    wanted = [name for name in names if only is None or name in only]
+    wanted = table_of(name for name in names if only is None or name in only).values()
     manifests = [client.manifest(name) for name in wanted]
     schemas = [(one, object_schema(one.request_schema)) for one in manifests]
     return [_tool(client, one, schema, wait_seconds) for one, schema in schemas if schema is not None]
@@ -59,11 +60,15 @@ def _tool(client: AgentClient, manifest: Manifest, schema: dict[str, Any], wait_
     effects = ", ".join(manifest.declared_side_effects) or "none"
     return ActionTool(
         call=call,
-        name=manifest.action_id,
+        name=name_of(manifest.action_id),
         description=f"{manifest.description} Risk: {manifest.risk_level}. Side effects: {effects}.".strip(),
         args_schema={**schema, "properties": schema.get("properties", {})},
         response_format="content_and_artifact",
-        metadata={"action_version": manifest.version, "risk_level": manifest.risk_level},
+        metadata={
+            "action_id": manifest.action_id,
+            "action_version": manifest.version,
+            "risk_level": manifest.risk_level,
+        },
     )
 
 

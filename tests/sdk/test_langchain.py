@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,11 +22,12 @@ NAMES = ("config", "run_manager", "self", "callbacks", "args", "kwargs", "tool_c
 class PlayedClient:
     """One action with these arguments, which is gone when it is called."""
 
-    def __init__(self) -> None:
+    def __init__(self, action_id: str = "deploy") -> None:
+        self.action_id = action_id
         self.called: list[tuple[str, dict[str, Any]]] = []
 
     def actions(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(action_id="deploy")]
+        return [SimpleNamespace(action_id=self.action_id)]
 
     def manifest(self, action_id: str) -> SimpleNamespace:
         schema = {"type": "object", "properties": {name: {"type": "string"} for name in NAMES}}
@@ -49,6 +51,16 @@ def test_a_call_has_the_arguments_that_the_model_gave_whatever_their_names(is_aw
     message = asyncio.run(tool.ainvoke(call)) if is_awaited else tool.invoke(call)
     assert client.called == [("deploy", given)]
     assert isinstance(message.artifact, NotFound)
+
+
+@pytest.mark.parametrize("action_id", ["files.read", "x" * 65])
+def test_a_tool_has_a_name_that_models_take_and_calls_its_action(action_id: str) -> None:
+    client = PlayedClient(action_id)
+    (tool,) = tools(cast("AgentClient", client), only={action_id})
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", tool.name)
+    assert tool.metadata == {"action_id": action_id, "action_version": "1", "risk_level": "low"}
+    tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {}})
+    assert client.called == [(action_id, {})]
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800"])

@@ -11,10 +11,10 @@ from gateway_client import AsyncAgentClient, ProofKey
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
-from gateway_client.mcp_server.names import MAX_NAME, OWN_TOOLS, name_of, table_of
 from gateway_client.mcp_server.serving import McpOptions, server_for
 from gateway_client.mcp_server.tools import annotations_of, tool_of
 from gateway_client.results import Executed, Held, Manifest
+from gateway_client.tool_names import MAX_NAME, OWN_TOOLS, name_of, table_of
 from gateway_client.wire.decoding import decode
 from hypothesis import given
 from hypothesis import strategies as st

@@ -13,8 +13,8 @@ from mcp_types import CallToolResult, TextContent
 
 from gateway_client.errors import ApprovalPending, Denied, GatewayError
 from gateway_client.hints import NOT_CONFIRMED
-from gateway_client.mcp_server.names import STATUS_TOOL, name_of
 from gateway_client.results import Executed, Held
+from gateway_client.tool_names import STATUS_TOOL, name_of
 from gateway_client.visible import visible
 
 MAX_OUTPUT = 262_144

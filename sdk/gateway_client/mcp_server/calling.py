@@ -18,10 +18,10 @@ from gateway_client.mcp_server.call_keys import key_of
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.holds import HeldCall, McpHolds
 from gateway_client.mcp_server.lookups import Lookups
-from gateway_client.mcp_server.names import CALLS_TOOL, RECEIPT_TOOL, STATUS_TOOL
 from gateway_client.mcp_server.tasks import created, has_tasks
 from gateway_client.mcp_server.tools import MAX_WAIT
 from gateway_client.results import Held
+from gateway_client.tool_names import CALLS_TOOL, RECEIPT_TOOL, STATUS_TOOL
 from gateway_client.wire.trace_context import HEADER, caller_trace, first_traceparent
 
 PROGRESS_SECONDS = 2.0

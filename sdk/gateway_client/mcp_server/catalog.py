@@ -15,8 +15,8 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ListToolsResult, Tool
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server.lookups import lookup_tools
-from gateway_client.mcp_server.names import OWN_TOOLS, table_of
 from gateway_client.mcp_server.tools import digest_of, status_tool, tool_of
+from gateway_client.tool_names import OWN_TOOLS, table_of
 
 PAGE = 50
 AT_ONCE = 8

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, Tool, ToolAnnotations
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.evidence.receipts import SignatureStatus, verify_receipt
 from gateway_client.mcp_server import answers
-from gateway_client.mcp_server.names import CALLS_TOOL, RECEIPT_TOOL
+from gateway_client.tool_names import CALLS_TOOL, RECEIPT_TOOL
 
 MAX_CALLS, DEFAULT_CALLS = 100, 20
 MAX_ID = 128

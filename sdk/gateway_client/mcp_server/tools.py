@@ -11,8 +11,8 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 
 from gateway_client.errors import clean
-from gateway_client.mcp_server.names import STATUS_TOOL, name_of
 from gateway_client.results import Manifest
+from gateway_client.tool_names import STATUS_TOOL, name_of
 from gateway_client.tool_schemas import object_schema
 
 HELD_RISKS = frozenset({"high", "critical"})
