@@ -4,7 +4,6 @@ Guarantees that calls in flight are bounded, that a call which was cancelled is 
 outcome the gateway can have is an answer of the tool; only an unknown tool is an error of the protocol.
 """
 
-import math
 from typing import Any
 
 import anyio
@@ -91,7 +90,7 @@ class Calling:
         if call is None or call.is_cancelled:
             following = "Give the approval_id of a call that this session made and that was held."
             return answers.refused("approval_not_found", "no such held call in this session", following)
-        seconds = 0.0 if math.isnan(wait) else min(max(float(wait), 0.0), MAX_WAIT)
+        seconds = float(min(wait, MAX_WAIT)) if wait > 0 else 0.0  # no float of an integer with hundreds of digits
         return await self._waited(context, call, seconds)
 
     async def _waited(self, context: Context, call: HeldCall, seconds: float) -> CallToolResult:
