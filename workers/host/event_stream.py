@@ -21,23 +21,26 @@ class EventStream:
         self._is_wanted = is_wanted
         self._rest = bytearray()
         self._searched = 0
+        self._ended_in_cr = False
         self._data: list[bytes] = []
         self._event = b""
         self._events = 0
 
     def feed(self, piece: bytes) -> bool:
         """Take the next piece of the stream; True once the wanted message has come. Raises HostError too-large."""
+        if self._ended_in_cr and piece:  # its line feed belongs to the line that was read already
+            piece = piece.removeprefix(b"\n")
+            self._ended_in_cr = False
         self._rest += piece
         begin = 0
         while (end := _LINE_END.search(self._rest, max(begin, self._searched))) is not None:
-            if end.group() == b"\r" and end.end() == len(self._rest):
-                break  # the line feed that belongs to it may come yet
             line = bytes(self._rest[begin : end.start()])
-            begin = self._searched = end.end()
+            begin = end.end()
+            self._ended_in_cr = end.group() == b"\r" and begin == len(self._rest)
             if self._line(line):
                 return True
         del self._rest[:begin]
-        self._searched = max(0, len(self._rest) - 1)
+        self._searched = len(self._rest)
         return False
 
     def _line(self, line: bytes) -> bool:

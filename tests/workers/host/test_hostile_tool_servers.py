@@ -66,11 +66,12 @@ def test_a_stream_that_does_not_end_is_left_once_the_answer_has_come(bench: Benc
     assert done.outcome == "success", done
 
 
+@pytest.mark.parametrize("last", [b"", b": end\n\n"], ids=["the last", "not the last"])
 @pytest.mark.parametrize("line_end", [b"\r\n", b"\r", b"\n"])
-def test_events_are_read_with_each_end_of_a_line(bench: Bench, line_end: bytes) -> None:
+def test_events_are_read_with_each_end_of_a_line(bench: Bench, line_end: bytes, last: bytes) -> None:
     data = result(1, GOOD).replace(b', "result"', b',\n "result"').split(b"\n")
     body = b"\n".join(b"data:" + line for line in data) + b"\n\n"
-    reply = ("200 OK", EVENTS + "; charset=utf-8", (body + b": end\n\n").replace(b"\n", line_end))
+    reply = ("200 OK", EVENTS + "; charset=utf-8", (body + last).replace(b"\n", line_end))
     assert called(bench, calling(reply)).outcome == "success"
 
 
