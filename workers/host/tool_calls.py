@@ -251,8 +251,7 @@ def _answer_in(response: Response, number: int) -> Message | None:
 
 
 def _bytes_of_answer(response: Response, number: int) -> bytes | None:
-    if media_type(response.headers) != EVENT_STREAM:
-        return response.body if _is_answer(response.body, number) else None
+    """A status that tells of no success may come with an error of the protocol, never with a result."""
     found: list[bytes] = []
 
     def keep(data: bytes) -> bool:
@@ -260,8 +259,13 @@ def _bytes_of_answer(response: Response, number: int) -> bytes | None:
         found.extend([data] if is_wanted else [])
         return is_wanted
 
-    EventStream(keep).feed(response.body)
-    return found[0] if found else None
+    if media_type(response.headers) == EVENT_STREAM:
+        EventStream(keep).feed(response.body)
+    else:
+        keep(response.body)
+    if not found or (not 200 <= response.status < 300 and "result" in (_message(found[0]) or {})):
+        return None
+    return found[0]
 
 
 def _is_answer(data: bytes, number: object) -> bool:

@@ -92,6 +92,8 @@ NO_ANSWERS: dict[str, Reply] = {
     "accepted without an answer": ("202 Accepted", "text/plain", b""),
     "a stream that ends before the answer": ("200 OK", EVENTS, NOTE),
     "an event that is cut": ("200 OK", EVENTS, event(result(1, GOOD))[:-2]),
+    "a result with the status of a failure": ("500 Internal Server Error", "application/json", result(1, GOOD)),
+    "a result in a redirect": ("302 Found", "application/json", result(1, GOOD)),
     "a redirect": ("307 Temporary Redirect", "text/plain", b""),
     "a session that is lost": ("404 Not Found", "text/plain", b""),
     "more messages than are read": ("200 OK", EVENTS, NOTE * MAX_EVENTS + event(result(1, GOOD)) + NOTE),
