@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from frontend.manifests.templates import CREDENTIAL_HEADERS, FRAMING_HEADERS
 from importing.openapi.document import ApiOperation
 from importing.openapi.schemas import MAX_DESCRIPTION, Schema, SchemaConversion
 from importing.refusal import LeftOut
@@ -23,6 +24,7 @@ _REROUTING = frozenset({
 """SECURITY: some servers and proxies take method, host or path from these, and risk follows from the method sent."""
 _PLACES = ("path", "query", "header", "cookie")
 _PATH_SIGNS = {"simple": "", "label": ".", "matrix": ";"}
+_SLOT = re.compile(r"[A-Za-z0-9_]+(?:[.-][A-Za-z0-9_]+)*")
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 _TO_ENCODE = re.compile(r"(?<![A-Za-z0-9_])[.-]|[.-](?![A-Za-z0-9_])|[^A-Za-z0-9_.-]")
 _SAFE_IN_PATH = "/!$&'()*+,;=:@~"
@@ -89,6 +91,10 @@ def _parameter(
         raise LeftOut("a server may take another method, host or path from it")
     if not _is_unicode(name):
         raise LeftOut("a name that is no Unicode")
+    if place == "header" and name.lower() in FRAMING_HEADERS | CREDENTIAL_HEADERS:
+        raise LeftOut("no template sets this header")
+    if place == "header" and not can_be_placed(name):
+        raise LeftOut("a name that no template can say")
     if place == "cookie":
         raise LeftOut("cookies are not sent")
     if "content" in raw:
@@ -112,6 +118,11 @@ def _parameter(
     sign = _PATH_SIGNS.get(style, "") if place == "path" else ""
     is_exploded = "array" in kinds and raw.get("explode", style == "form") is True
     return Parameter(name, place, is_required, schema, sign, is_exploded)
+
+
+def can_be_placed(name: str) -> bool:
+    """True for a property that `"{name}"` can name."""
+    return _SLOT.fullmatch(name) is not None
 
 
 def _kinds(schema: Schema) -> set[str]:

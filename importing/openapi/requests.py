@@ -4,20 +4,15 @@ Parameters and the members of an object body stand side by side. Where a name wo
 property `body`.
 """
 
-import re
 from typing import Any
 
 import msgspec
 
 from importing.openapi.bodies import BODY, JSON, RequestBody, body_of
 from importing.openapi.document import ApiOperation
-from importing.openapi.parameters import IDEMPOTENCY, parameters_of, url_of
+from importing.openapi.parameters import IDEMPOTENCY, can_be_placed, parameters_of, url_of
 from importing.openapi.schemas import Schema, SchemaConversion
 from importing.refusal import LeftOut
-from importing.words import one_line
-
-_SLOT = re.compile(r"[A-Za-z0-9_]+(?:[.-][A-Za-z0-9_]+)*")
-"""A property that `"{name}"` can name."""
 
 
 class DescribedRequest(msgspec.Struct, frozen=True):
@@ -40,7 +35,7 @@ def request_of(operation: ApiOperation, server: str, filled: frozenset[tuple[str
     properties: dict[str, Schema] = {one.name: one.schema for one in parameters}
     required = [one.name for one in parameters if one.is_required]
     template: dict[str, Any] = {"method": operation.method, "url_template": url_of(operation, server, parameters)}
-    headers = {one.name: _slot(one.name) for one in parameters if one.place == "header"}
+    headers = {one.name: f"{{{one.name}}}" for one in parameters if one.place == "header"}
     body = body_of(operation, conversion)
     if body is not None:
         notes += body.notes
@@ -62,7 +57,7 @@ def _add_body(
     headers: dict[str, str],
 ) -> None:
     members = body.members
-    can_name = members is not None and all(map(_SLOT.fullmatch, members.properties))
+    can_name = members is not None and all(map(can_be_placed, members.properties))
     if members is not None and can_name and not members.properties.keys() & properties.keys():
         properties |= members.properties
         required += members.required
@@ -77,12 +72,6 @@ def _add_body(
         template[body.kind] = f"{{{BODY}}}"
     if body.kind == JSON and "*" not in body.media_type and body.media_type.lower() != "application/json":
         headers["Content-Type"] = body.media_type
-
-
-def _slot(name: str) -> str:
-    if not _SLOT.fullmatch(name):
-        raise LeftOut(f"the header {one_line(name, 60)}, which no template can name")
-    return f"{{{name}}}"
 
 
 def _ordered(template: dict[str, Any]) -> dict[str, Any]:
