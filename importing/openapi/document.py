@@ -102,16 +102,15 @@ class ApiDocument:
     @cached_property
     def operations(self) -> tuple[ApiOperation, ...]:
         """All operations by path and method. Raises ImportRefused."""
-        paths = self.root.get("paths")
         found = [
             ApiOperation(method.upper(), path, raw, item, self)
-            for path, given in sorted(_mapping(paths).items())
-            if isinstance(item := self._item(given), dict)
+            for path, item in self._items[0].items()
             for method in METHODS
             if isinstance(raw := item.get(method), dict)
         ]
         if not found:
-            raise ImportRefused(f"{self.title}: the document has no operations below `paths`.")
+            why = "".join(f": {one_line(path, 80)} {reason}" for path, reason in self.unread_paths[:1])
+            raise ImportRefused(f"{self.title}: the document has no operations below `paths`{why}.")
         if len(found) > MAX_OPERATIONS:
             raise ImportRefused(f"{self.title}: the document has more than {MAX_OPERATIONS} operations.")
         return tuple(found)
@@ -122,11 +121,23 @@ class ApiDocument:
         callbacks = sum(len(_mapping(operation.raw.get("callbacks"))) for operation in self.operations)
         return callbacks + len(_mapping(self.root.get("webhooks")))
 
-    def _item(self, item: Any) -> Any:
-        try:
-            return self.references.followed(item)
-        except LeftOut:
-            return None
+    @property
+    def unread_paths(self) -> list[tuple[str, str]]:
+        """Paths whose operations are not known, and why."""
+        return self._items[1]
+
+    @cached_property
+    def _items(self) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
+        """What stands at each path; and paths that can't be read, and why."""
+        items, unread = {}, []
+        for path, given in sorted(_mapping(self.root.get("paths")).items()):
+            if path.startswith("x-"):
+                continue
+            try:
+                items[path] = self.references.followed(given)
+            except LeftOut as reason:
+                unread.append((path, str(reason)))
+        return items, unread
 
 
 def _list(value: Any) -> list[Any]:

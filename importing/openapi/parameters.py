@@ -149,7 +149,7 @@ def url_of(operation: ApiOperation, server: str, parameters: tuple[Parameter, ..
     """The URL template. Raises LeftOut."""
     path = operation.path
     if not path.startswith("/") or "?" in path or "#" in path:
-        raise LeftOut("a path with a query or a fragment")
+        raise LeftOut("a path that does not begin with /, or has a query or a fragment")
     if not _is_unicode(path):
         raise LeftOut("a path that is no Unicode")
     known = {one.name: one for one in parameters if one.place == "path"}

@@ -8,6 +8,7 @@ from importing.lines import MAX_NAMES, left_out_lines, names_of
 from importing.openapi.document import ApiDocument
 from importing.openapi.imports import Differences, Imported
 from importing.openapi.making import MadeManifest
+from importing.words import one_line
 
 _WIDEST_ID, _WIDEST_PATH = 48, 60
 
@@ -36,7 +37,8 @@ def _import_lines(document: ApiDocument, name: str, result: Imported, out: Path)
     parts = [f"{name}: {count} operation{'s' * (count != 1)}", f"OpenAPI {document.version}", *hosts]
     yield " · ".join(parts)
     yield from _rows(result.made)
-    yield from left_out_lines(result.left_out)
+    unread = [(one_line(path, 80), reason) for path, reason in document.unread_paths]
+    yield from left_out_lines(result.left_out + unread)
     if document.counted_callbacks:
         number = document.counted_callbacks
         yield f"left out: {number} callback{'s' * (number != 1)}, which the API calls itself"

@@ -120,6 +120,18 @@ def test_the_summary_names_what_is_left_out_and_the_next_steps(tmp_path: Path) -
     ]
 
 
+def test_paths_that_can_not_be_read_are_named_with_their_reasons(tmp_path: Path) -> None:
+    paths = {"/a": {"$ref": "./paths.yaml#/a"}, "/b": {"$ref": "#/paths/~1b"}, "/c": 5, "x-owner": 5}
+    told = imported(tmp_path, document({**paths, "/d": {"get": operation("d")}, "e": {"get": operation("e")}}))
+    assert [line for line in told.out.splitlines() if line.startswith("left out")] == [
+        "left out: e (a path that does not begin with /, or has a query or a fragment)",
+        "left out: /a (refers to './paths.yaml#/a', outside the document)",
+        "left out: /b, /c (a reference leads to no mapping)",
+    ]
+    told = imported(tmp_path, document(paths))
+    assert "no operations below `paths`: /a refers to './paths.yaml#/a', outside the document." in told.refusal
+
+
 def test_a_digest_stands_in_the_manifest_with_its_operation(tmp_path: Path) -> None:
     imported(tmp_path, GIVEN)
     stated = manifest(tmp_path, "refund")["imported"]
