@@ -31,6 +31,8 @@ _EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _INSIDE = ("items", "not", "contains", "propertyNames", "if", "then", "else", "additionalProperties",
            "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_BOUNDS = {"type", "enum", "minimum", "maximum", "multipleOf", *_COUNTS}
+"""Keywords without which a schema accepts more."""
 _COPIED = {"enum", "const", "default", "required", "dependentRequired"}
 """Keywords whose values are taken whole."""
 _BASES = ("$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor")
@@ -92,6 +94,11 @@ class _Once:
         for name in _COPIED & raw.keys():
             self._references.steps.count_values(raw[name])
         _take_plain(raw, out)
+        self.notes.update(
+            f"without the {name} {one_line(str(raw[name]), 60)!a}, which JSON Schema does not have"
+            for name in (_BOUNDS & raw.keys()) - out.keys()
+            if raw[name] and not _is_beyond_json(raw[name])
+        )
         self._take_patterns(raw, out, partial(self.schema, trail=trail, depth=depth + 1))
         self._take_inside(raw, out, partial(self.schema, trail=trail, depth=depth + 1))
         if self._is_3_0:
@@ -215,6 +222,11 @@ def _without_dialect(raw: dict[str, Any], out: dict[str, Any]) -> Schema:
 def _is_number(value: Any) -> bool:
     """True for a number that JSON carries exactly everywhere (RFC 7493)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
+
+
+def _is_beyond_json(value: Any) -> bool:
+    """True for a number that is no bound for any that JSON carries exactly."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER
 
 
 @cache

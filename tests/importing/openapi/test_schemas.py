@@ -29,11 +29,19 @@ def converted(raw: Any, *, version: str = "3.0", is_request: bool = True, **sche
         ({"type": "string", "example": "a", "xml": {}, "x-y": 1, "discriminator": {}}, {"type": "string"}),
         ({"type": "string", "format": "uuid"}, {"type": "string", "format": "uuid"}),
         ({"type": "integer", "format": "int64", "maximum": 2**63}, {"type": "integer"}),
-        ({"type": "string", "minLength": "one", "required": True, "enum": []}, {"type": "string"}),
+        ({"type": "string", "required": True, "enum": []}, {"type": "string"}),
     ],
 )  # fmt: skip
 def test_the_words_of_3_0_become_those_of_json_schema(raw: dict[str, Any], expected: dict[str, Any]) -> None:
     assert converted(raw) == (expected, [])
+
+
+def test_a_bound_in_no_form_of_json_schema_is_left_out_and_said() -> None:
+    raw = {"type": "String", "minLength": "one", "enum": "a", "maximum": "9"}
+    assert converted(raw) == ({}, [
+        f"without the {said}, which JSON Schema does not have"
+        for said in ("enum 'a'", "maximum '9'", "minLength 'one'", "type 'String'")
+    ])  # fmt: skip
 
 
 def test_in_3_1_null_bounds_and_what_stands_beside_a_reference_hold_as_they_are() -> None:
