@@ -102,8 +102,9 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     """The stable JSON form; every member is always there."""
     if isinstance(error, Failure):
         members: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
-        members |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
-        members |= {"failure": None, "effect": None, "intent_id": None, "idempotency_key": None}
+        members |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None}
+        members |= {"may_have_run": error.may_have_run, "failure": None, "effect": None, "intent_id": None}
+        members |= {"idempotency_key": error.idempotency_key}
         return members | {"violations": [], "did_you_mean": [], "next": error.mend or None}
     return {
         "error": error.code,

@@ -65,7 +65,7 @@ def require_same_plan(detail: ApprovalDetail, done: Executed) -> None:
     if done.approval is None or done.approval.approval_hash != detail.plan_hash:
         raise Failure(
             ScriptExit.VERIFICATION_FAILED, "plan_mismatch", "the gateway executed another plan than the one shown",
-            f"gatectl audit events --trace-id {done.trace_id}",
+            f"gatectl audit events --trace-id {done.trace_id}", may_have_run=True,
         )  # fmt: skip
 
 

@@ -70,15 +70,20 @@ def exit_of(error: GatewayError) -> ScriptExit:
 class Failure(Exception):
     """Something that gatectl itself found wrong: `code` for programs, `message` for people, `mend` what to do next.
 
-    Never holds a token, a key, or the content of a key file.
+    `may_have_run`: a call has run, or may have. Never holds a token, a key, or the content of a key file.
     """
 
-    def __init__(self, exit_code: ScriptExit, code: str, message: str, mend: str = "") -> None:
+    def __init__(
+        self, exit_code: ScriptExit, code: str, message: str, mend: str = "", *, may_have_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(code)
         self.exit_code = exit_code
         self.code = code
         self.message = message
         self.mend = mend
+        self.may_have_run = may_have_run
+        self.idempotency_key = idempotency_key
 
 
 def usage(message: str, mend: str = "") -> Failure:

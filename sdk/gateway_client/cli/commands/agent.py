@@ -1,5 +1,6 @@
 """Commands about actions: list them, show and preview one, and call one as an agent."""
 
+import shlex
 from contextlib import suppress
 from typing import Any
 
@@ -8,12 +9,13 @@ import click
 from gateway_client.calling.idempotency import key_header
 from gateway_client.cli.arguments import completing
 from gateway_client.cli.arguments.requests import request_of, schema_of
+from gateway_client.cli.complaints import KEYED
 from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
 from gateway_client.cli.display.safe import one_line, plain, safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.views.approval_counts import asked_for
 from gateway_client.cli.views.cap_lines import cap_line
-from gateway_client.cli.views.results import ended, show_executed
+from gateway_client.cli.views.results import ended, show_executed, telling
 from gateway_client.results import Held
 
 NO_CALLS = "no calls of this key; where the context names an agent_key_file, calls keep their key"
@@ -141,15 +143,19 @@ def execute(
     with desk.agent() as agent:
         request = request_of(given, values, lambda: schema_of(agent, action))
         on_held = None if desk.is_json else _say_held
-        done = agent.execute(
-            action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held, idempotency_key=_usable(key)
-        )
+        try:
+            done = agent.execute(
+                action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held, idempotency_key=_usable(key)
+            )
+        except KeyboardInterrupt:
+            raise _interrupted(key) from None
     if isinstance(done, Held):
         raise _held(desk, done)
-    if desk.is_json:
-        desk.out.document({**done.raw, "approval_id": done.approval_id})
-    else:
-        show_executed(desk.out, done)
+    with telling(done):
+        if desk.is_json:
+            desk.out.document({**done.raw, "approval_id": done.approval_id})
+        else:
+            show_executed(desk.out, done)
     ended(done)
 
 
@@ -187,6 +193,15 @@ def _usable(key: str | None) -> str | None:
         return key if key is None or key_header(key) else None
     except ValueError as error:
         raise usage(str(error)) from None
+
+
+def _interrupted(key: str | None) -> Failure:
+    """A call that was not waited for: it goes on, if it was sent."""
+    mend = "look before you run it again: gatectl calls" if key is None else KEYED.format(key=shlex.quote(safe(key)))
+    message = "what was sent by then goes on: the call may have run"
+    return Failure(
+        ScriptExit.INTERRUPTED, "interrupted", message, mend, may_have_run=True, idempotency_key=key
+    )  # fmt: skip
 
 
 def _say_held(held: Held) -> None:

@@ -18,12 +18,12 @@ from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_opti
 from gateway_client.cli.display.output import note
 from gateway_client.cli.display.safe import safe
 from gateway_client.cli.display.times import bound, countdown
-from gateway_client.cli.exits import usage
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.paging import by_principal
 from gateway_client.cli.views.approval_counts import counted
 from gateway_client.cli.views.call_names import named
 from gateway_client.cli.views.plan import PlanView
-from gateway_client.cli.views.results import ended, show_executed
+from gateway_client.cli.views.results import ended, show_executed, telling
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import ActionFailed, ApprovalsMissing, GatewayError
 from gateway_client.operators import OperatorClient
@@ -126,12 +126,17 @@ def approve(
         except ActionFailed:  # decided all the same
             _tell_signed(desk, shown, operator.thumbprint)
             raise
+        except KeyboardInterrupt:
+            message = "what was sent by then goes on: the call may have run"
+            mend = f"gatectl approvals show {approval_id}"
+            raise Failure(ScriptExit.INTERRUPTED, "interrupted", message, mend, may_have_run=True) from None
         signer = operator.thumbprint
-    if desk.is_json:
-        desk.out.document(done.raw)
-    else:
-        show_executed(desk.out, done)
-    _tell_signed(desk, shown, signer)
+    with telling(done):
+        if desk.is_json:
+            desk.out.document(done.raw)
+        else:
+            show_executed(desk.out, done)
+        _tell_signed(desk, shown, signer)
     require_same_plan(detail, done)
     ended(done)
 

@@ -1,7 +1,8 @@
 """The result of a call, for people, and whether its effect is confirmed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from gateway_client.cli.display.output import Output
 from gateway_client.cli.display.safe import lines, one_line, plain, safe
@@ -34,17 +35,29 @@ def show_executed(out: Output, done: Executed) -> None:
     out.line(text)
 
 
+@contextmanager
+def telling(done: Executed) -> Iterator[None]:
+    """Around what writes the answer of a call that ran: raises Failure that says so where it can't be written."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(
+            ScriptExit.FAILED, "failed", f"the call ran, and its answer could not be written: {error.strerror}",
+            f"gatectl receipts show {done.receipt_id}", may_have_run=True,
+        ) from None  # fmt: skip
+
+
 def ended(done: Executed) -> None:
     """Raise Failure for a call that ran, and did not come to all that was asked for."""
     if not done.is_fully_successful:
         raise Failure(
             ScriptExit.VERIFICATION_FAILED, "verification_failed", f"effect not confirmed: {done.verification_outcome}",
-            f"gatectl receipts show {done.receipt_id}",
+            f"gatectl receipts show {done.receipt_id}", may_have_run=True,
         )  # fmt: skip
     if done.learn_error:
         raise Failure(
             ScriptExit.FAILED, "not_learned", f"the call ran and nothing was learned: {done.learn_error}",
-            "do not approve again; gatectl domains add, or gatectl paths add",
+            "do not approve again; gatectl domains add, or gatectl paths add", may_have_run=True,
         )  # fmt: skip
 
 
