@@ -149,7 +149,8 @@ def check_continued(
     if note is None:
         if known is None:
             return None
-        raise RolledBack(f"{path} is gone, which says how far the ledger was. {_MEND}")
+        problem = "has no checkpoint that can be read" if path.exists() else "is gone"
+        raise RolledBack(f"{path}, which says how far the ledger was, {problem}. {_MEND}")
     try:
         last = opened_checkpoint(note, public_keys(signers))
     except NoteRefused as error:

@@ -49,7 +49,11 @@ def run(sock: socket.socket) -> Exit:
         assert isinstance(start, StartNotary), "the session table lets nothing else come first"
         places = look_up(start.settings)
         enter(notary_walls(start.settings), start.settings.walls)
-        state, remembered = open_state(start.settings, places=places)
+        try:
+            state, remembered = open_state(start.settings, places=places)
+        except OSError as error:
+            log.error("the notary can't start", cause=f"{error.filename}: cannot use it: {error.strerror}.")
+            return Exit.NO_PERMISSION if isinstance(error, PermissionError) else Exit.UNAVAILABLE
         control.send(NotaryReady())
         release_collector()
         service = Service(state, control, remembered)

@@ -55,6 +55,11 @@ def take_checkpoints(settings: Settings, folder: Path) -> Settings:
     return settings
 
 
+def lock_checkpoints(settings: Settings, folder: Path) -> Settings:
+    (folder / "checkpoints").mkdir()  # as a container's volume leaves one in the place of a file
+    return settings
+
+
 def with_redis(url: str) -> Spoil:
     return lambda settings, folder: msgspec.structs.replace(
         settings, store=StoreSettings(redis_url=url.format(folder=folder))
@@ -70,6 +75,7 @@ FAULTS: dict[str, tuple[Spoil, Exit, str]] = {
     "a file of checkpoints that is gone": (
         take_checkpoints, Exit.ROLLED_BACK, "the notary can't start: its ledger was put back, cut or rewritten"
     ),
+    "a file of checkpoints that can't be read": (lock_checkpoints, Exit.UNAVAILABLE, "the notary can't start"),
     "a Redis that nobody serves": (
         with_redis("unix://{folder}/none"), Exit.UNAVAILABLE, "the notary can't start: its store is not available"
     ),
