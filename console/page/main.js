@@ -11,9 +11,9 @@ import { callView } from "./views/call.js";
 import { decisionsView } from "./views/decisions.js";
 import { explainView } from "./views/explain.js";
 import { heldView } from "./views/held.js";
+import { heldCallView } from "./views/held_call.js";
 import { keyView } from "./views/key.js";
 import { overviewView } from "./views/overview.js";
-import { planView } from "./views/plan.js";
 import { policyView } from "./views/policy.js";
 import { sessionsView } from "./views/sessions.js";
 import { told } from "./words.js";
@@ -23,7 +23,7 @@ const VIEWS = [
   // name in the address, with an argument or not, title, view; those without an argument are in the menu
   ["overview", false, "Overview", overviewView],
   ["held", false, "Held calls", heldView],
-  ["held", true, "Held call", planView],
+  ["held", true, "Held call", heldCallView],
   ["decisions", false, "Decisions", decisionsView],
   ["audit", false, "Audit", auditView],
   ["call", true, "Call", callView],

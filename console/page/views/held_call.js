@@ -13,7 +13,7 @@ import { left, ticking } from "./held.js";
 const PAUSE = 3000;
 
 /** Show one. */
-export async function planView(root, { abort, argument }) {
+export async function heldCallView(root, { abort, argument }) {
   const path = `/v1/approvals/${argument}`;
   const detail = await get(path, {}, abort);
   const state = el("p", { class: "tags" });
