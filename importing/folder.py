@@ -15,8 +15,8 @@ import msgspec
 
 from frontend.files.problems import Report
 from frontend.manifests.fields import Section
+from frontend.manifests.file_names import is_manifest_name
 from frontend.manifests.imported import ImportedOperation
-from frontend.manifests.names import is_manifest_name
 from frontend.manifests.reading import read_fields, read_file
 from importing.refusal import ImportRefused
 from ipc.process.exits import Exit

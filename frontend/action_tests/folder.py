@@ -9,8 +9,8 @@ import msgspec
 from frontend.action_tests.form import ActionTest, read_tests
 from frontend.actions.registry import load_manifests
 from frontend.files.problems import FileProblem, Report
+from frontend.manifests.file_names import TESTS_ENDING, is_tests_name
 from frontend.manifests.manifest import Manifest
-from frontend.manifests.names import TESTS_ENDING, is_tests_name
 from ipc.configuration.secret_ways import AsToken
 from ipc.mcp_tools import tool_digest
 from ipc.texts.canonical import NotCanonical

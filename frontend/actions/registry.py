@@ -17,9 +17,9 @@ from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
 from frontend.files.closed import why_closed
 from frontend.files.problems import FileProblem, Report, shown
+from frontend.manifests.file_names import is_manifest_name
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.mcp import CompiledTool
-from frontend.manifests.names import is_manifest_name
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
 from frontend.manifests.verification import planned_config
