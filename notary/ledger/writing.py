@@ -7,8 +7,8 @@ from ipc.evidence.events import AuditEvent
 from notary.database import OpenTransaction
 from notary.ledger.chain import event_hash, milliseconds, open_event
 from notary.ledger.head import Head
-from notary.ledger.kinds import kinds_of
 from notary.ledger.message import body_of
+from notary.ledger.notification_kinds import kinds_of
 from notary.ledger.outbox import Backlog, Queued
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import LedgerReceipt, encode_receipt

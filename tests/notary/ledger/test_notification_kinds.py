@@ -4,7 +4,7 @@ import pytest
 
 from frontend.errors import STATUS
 from ipc.settings import WEBHOOK_KINDS
-from notary.ledger.kinds import _TABLE, kinds_of
+from notary.ledger.notification_kinds import _TABLE, kinds_of
 from notary.upkeep import announcing
 from tests.notary.samples import make_event
 
