@@ -19,11 +19,12 @@ from frontend.manifests.response import check_exchange
 from frontend.manifests.schemacheck import check_schema
 from frontend.manifests.shapes import is_object, properties_of, required_of
 from frontend.manifests.template_coherence import check_template
-from frontend.manifests.templates import FRAMING_HEADERS
+from frontend.manifests.templates import CREDENTIAL_HEADERS
 from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.network.domains import matches
+from ipc.network.framing_headers import is_framing_header
 from ipc.plan import SecretUse
 from ipc.texts.pointers import steps_of
 from ipc.verifiers import VERIFIERS, PointerField, SchemaField
@@ -124,7 +125,7 @@ class _Checker:
                 message = f"the secret {secret.name} is added to a request, which needs the import http."
                 self._note(path, message, "Add http to required_imports, or remove inject.")
             header, parameter = secret.way.header_name, secret.way.parameter_name
-            if header is not None and header.lower() in FRAMING_HEADERS:
+            if header is not None and is_framing_header(header) and header.lower() not in CREDENTIAL_HEADERS:
                 self._note(path, f"the header {header} is the gateway's own.", "Use another header.")
             place = f"the header {header}" if header is not None else f"the query parameter {parameter}"
             if parameter is not None and template and _has_parameter(template.url_template, parameter):

@@ -8,8 +8,9 @@ from frontend.manifests.fields import Section, TextRule
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.secret_ways import HEADER_NAME
 from frontend.manifests.sections import POINTER
-from frontend.manifests.templates import CREDENTIAL_HEADERS, FRAMING_HEADERS
+from frontend.manifests.templates import CREDENTIAL_HEADERS
 from frontend.manifests.yamltree import Node, Path, dotted
+from ipc.network.framing_headers import is_framing_header
 from ipc.plan import ResponseRules
 
 MAX_HEADERS, MAX_PICKED = 32, 64
@@ -88,7 +89,7 @@ def _check_response(rules: ResponseRules, note: _Note) -> None:
 
 def _check_idempotency(manifest: Manifest, header: str, note: _Note) -> None:
     path = ("idempotency", "header")
-    if header.lower() in FRAMING_HEADERS | CREDENTIAL_HEADERS | _BODYS_OWN:
+    if header.lower() in CREDENTIAL_HEADERS | _BODYS_OWN or is_framing_header(header):
         note(path, f"the header {header} has a meaning of its own.", "Use another header, such as Idempotency-Key.")
     others = [name for name, _ in manifest.template.headers] if manifest.template else []
     others += [secret.way.header_name for secret in manifest.secrets if secret.way and secret.way.header_name]

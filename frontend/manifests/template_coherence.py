@@ -14,9 +14,10 @@ from frontend.manifests.shapes import (
     properties_of,
     required_of,
 )
-from frontend.manifests.templates import CREDENTIAL_HEADERS, FRAMING_HEADERS
+from frontend.manifests.templates import CREDENTIAL_HEADERS
 from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
+from ipc.network.framing_headers import is_framing_header
 
 _NO_TEXT = "is neither text, a number nor a flag in io.request_schema"
 _NO_LIST = "is neither text, a number, a flag nor a list of them in io.request_schema"
@@ -57,11 +58,11 @@ class _TemplateChecker:
         self._report.add(self._tree.line_at(path), dotted(path), message, mend)
 
     def _header(self, path: Path, header: str, value: str) -> None:
-        if header.lower() in FRAMING_HEADERS:
-            self._note(path, f"the header {header} is the gateway's own.", "Remove it.")
         if header.lower() in CREDENTIAL_HEADERS:
             message = f"the header {header} holds credentials, which a template would show."
             self._note(path, message, "Declare a secret with inject.")
+        elif is_framing_header(header):
+            self._note(path, f"the header {header} is the gateway's own.", "Remove it.")
         kind = next((body.kind for body in self._bodies), None)
         if header.lower() == "content-type" and kind is not None and not kind.fits(value):
             made = f"template.{kind.field} makes {kind.says}"

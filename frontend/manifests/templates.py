@@ -17,11 +17,6 @@ from frontend.manifests.values import refuse_value
 from ipc.plan import INTENT_ID, PlannedRequest, ResponseRules
 
 MAX_HEADER_CHARACTERS = 1024
-FRAMING_HEADERS = frozenset({
-    "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})  # fmt: skip
-"""Set by the host alone: their values decide where a message ends."""
 CREDENTIAL_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")

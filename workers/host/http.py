@@ -20,6 +20,7 @@ from ipc.configuration.secret_ways import AsToken
 from ipc.messages.calling import Observation
 from ipc.network.addresses import split_address
 from ipc.network.domains import matches
+from ipc.network.framing_headers import is_framing_header
 from ipc.network.reach import ReachRefused, may_send_plain, reach_of
 from ipc.plan import Plan, PlannedTool
 from workers.host.added_secrets import added_secrets
@@ -41,11 +42,6 @@ MAX_REQUEST_HEADERS = 64
 _METHOD = re.compile(r"[A-Z]{1,16}")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t -~]{0,8192}")
-_HOSTS_OWN = frozenset({
-    "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})  # fmt: skip
-"""Headers that say how the message travels (RFC 9110 §7.6.1): only the host writes them."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _UNAUTHORIZED = 401
 RENEWAL_SECONDS = 10.0
@@ -283,5 +279,5 @@ def _check_headers(headers: list[tuple[str, str]]) -> None:
     for name, value in headers:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise HostError("invalid-input", "a header of the request can't be sent")
-        if name in _HOSTS_OWN or name.startswith("proxy-"):
+        if is_framing_header(name):
             raise HostError("invalid-input", f"the header {name} is the host's own")

@@ -64,6 +64,8 @@ def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> Non
         ("http", {"required_imports": []}, "template", "needs the import http"),
         ("http", {"required_imports": []}, "secrets[0].inject.header", "needs the import http"),
         ("http", {"secrets": [{"name": "t", "inject": {"header": "Host"}}]}, "secrets[0].inject.header", "own"),
+        ("http", way(header="HTTP2-Settings"), "secrets[0].inject.header", "own"),
+        ("http", way(header="Proxy-Anything"), "secrets[0].inject.header", "own"),
         ("http", {"secrets": [{"name": "t", "inject": {"header": "x-kind"}}]}, "secrets[0].inject.header", "two sour"),
         ("http", {"secrets": [{"name": "t"}, {"name": "t"}]}, "secrets", "declared twice"),
         ("http", way(query="key", header="X-Key"), "secrets[0].inject.query", "has header and query"),
