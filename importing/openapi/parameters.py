@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from frontend.manifests.templates import CREDENTIAL_HEADERS, FRAMING_HEADERS
+from frontend.manifests.templates import CREDENTIAL_HEADERS
 from importing.openapi.document import ApiOperation
 from importing.openapi.schemas import MAX_DESCRIPTION, Schema, SchemaConversion
 from importing.refusal import LeftOut
 from importing.words import one_line
+from ipc.network.framing_headers import is_framing_header
 
 IDEMPOTENCY = "idempotency-key"
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
@@ -89,10 +90,12 @@ def _parameter(
 ) -> Parameter:
     if place in {"header", "query"} and name.lower() in _REROUTING:
         raise LeftOut("a server may take another method, host or path from it")
+    if place == "header" and name.lower() in CREDENTIAL_HEADERS:
+        raise LeftOut("it holds credentials, which only a secret of the manifest adds")
+    if place == "header" and is_framing_header(name):
+        raise LeftOut("only the gateway writes it")
     if not _is_unicode(name):
         raise LeftOut("a name that is no Unicode")
-    if place == "header" and name.lower() in FRAMING_HEADERS | CREDENTIAL_HEADERS:
-        raise LeftOut("no template sets this header")
     if place == "header" and not can_be_placed(name):
         raise LeftOut("a name that no template can say")
     if place == "cookie":

@@ -106,6 +106,8 @@ def test_a_query_parameter_is_sent_under_its_own_name(
             {"name": "X-HTTP-Method-Override", "in": "header", "schema": {"type": "string"}},
             "another method, host or path",
         ),
+        ({"name": "Expect", "in": "header", "schema": {"type": "string"}}, "only the gateway writes it"),
+        ({"name": "Cookie", "in": "header", "schema": {"type": "string"}}, "it holds credentials"),
     ],
 )
 def test_a_parameter_that_no_template_says_is_left_out_or_leaves_its_operation_out(
