@@ -1,4 +1,4 @@
-"""Every deadline and pause of a front and of the deliverer: one table, a row for each room.
+"""The deadlines and pauses of the rooms of a front and of the deliverer: one table, a row for each room that has one.
 
 Holds values only, in seconds unless a row says otherwise. A room gets its own row from frontend/compose.py, and a test
 gives it another one. None of them is a setting. Waits that depend on the call or the endpoint are not here: they stand
@@ -110,6 +110,17 @@ class HealthDeadlines(msgspec.Struct, frozen=True):
     """Between two questions to a proxy that answers: each may be a line in its log."""
 
 
+class NotaryDeadlines(msgspec.Struct, frozen=True):
+    """Waits of frontend/notary/, in the deliverer and the exporter as well."""
+
+    answer_seconds: float = 10.0
+    """For the answer to one operation, unless its caller says otherwise."""
+    greeting_seconds: float = 60.0
+    """For the notary to open its database and keys."""
+    reader_seconds: float = 30.0
+    """For the supervisor to start a reader."""
+
+
 class OpaDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/policy/opa/."""
 
@@ -216,6 +227,8 @@ class Deadlines(msgspec.Struct, frozen=True):
     egress: EgressDeadlines = EgressDeadlines()
     files: FileDeadlines = FileDeadlines()
     health: HealthDeadlines = HealthDeadlines()
+    notary: NotaryDeadlines = NotaryDeadlines()
+    """frontend/compose.py uses it for readers alone: it is given the client."""
     policy: PolicyDeadlines = PolicyDeadlines()
     pool: PoolDeadlines = PoolDeadlines()
     webhooks: WebhookDeadlines = WebhookDeadlines()

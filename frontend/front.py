@@ -60,8 +60,6 @@ WEIGH_SECONDS = 15.0
 """Between two looks at how much memory this front takes: the kernel needs a millisecond for one."""
 LOOK_SECONDS = 0.02
 """While another front writes that the gateway has started: two flushes of the disk."""
-NOTARY_SECONDS = 60.0
-"""For the notary to open its database and keys."""
 BEGIN_AGAIN_SECONDS = 1.0
 NEW_SECONDS = 2.0
 """For a client whose connection was accepted to send its first request, when the gateway leaves."""
@@ -200,7 +198,7 @@ class Front:
         """Everything before the first request; the exit code when that fails, None when the door may open."""
         services = self._services
         try:
-            await services.notary.wait_greeted(NOTARY_SECONDS)
+            await services.notary.wait_greeted()
             services.clock.follow(services.known.now.newest_evidence)
             await services.configuration.load()
             await services.revocation.catch_up()

@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from frontend.clock import ClockError
+from frontend.deadlines import NotaryDeadlines
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
 from frontend.notary.pending import CallHooks, PendingOperation
@@ -26,7 +27,6 @@ from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.notary_frames import Answered, Begun, FrontFacts
 from ipc.operations.operation import A, Operation, answer_type
 
-WAIT_SECONDS = 10.0
 MAX_WAITING = 4096
 """Operations without an answer; one more is refused at once."""
 _NEVER = float("inf")
@@ -43,7 +43,7 @@ class NotaryClient:
     called with the time of the newest evidence, and `on_woken` with the endpoints that have new deliveries.
     """
 
-    def __init__(self, wait_seconds: float = WAIT_SECONDS, dialect: Dialect = FRONTS) -> None:
+    def __init__(self, deadlines: NotaryDeadlines = NotaryDeadlines(), dialect: Dialect = FRONTS) -> None:
         self.on_in_force: Callable[[FrontFacts], None] = _nothing
         self.on_newest: Callable[[float], None] = _nothing
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
@@ -52,7 +52,7 @@ class NotaryClient:
         """Called for each answer: operation, seconds, problem, and the part of the notary that has the problem."""
         self.observe_store: Callable[[str, float], None] = _nothing
         """Called for each request to the key-value store that an operation made: its name, seconds."""
-        self._wait_seconds = wait_seconds
+        self._wait_seconds, self._greeting_seconds = deadlines.answer_seconds, deadlines.greeting_seconds
         self._numbers = itertools.count(1)
         self._decoders: dict[type[Operation[Any]], msgspec.msgpack.Decoder[Any]] = {}
         self._waiting: dict[int, PendingOperation[Any]] = {}
@@ -185,8 +185,9 @@ class NotaryClient:
         """Read the messages that have arrived, without waiting."""
         self._link.hear_now()
 
-    async def wait_greeted(self, seconds: float) -> None:
+    async def wait_greeted(self, seconds: float | None = None) -> None:
         """Wait for the first message of a notary. Raises NotaryUnavailable."""
+        seconds = self._greeting_seconds if seconds is None else seconds
         with trio.move_on_after(seconds):
             await self._greeted.wait()
             return

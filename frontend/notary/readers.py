@@ -10,6 +10,7 @@ from collections.abc import Callable
 import trio
 
 from contract.audit import ChainReport
+from frontend.deadlines import NotaryDeadlines
 from frontend.limits.turns import Turns
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import LogWalk
@@ -24,18 +25,20 @@ from ipc.messages.reading import ChainVerified, NotRead, ReaderToFront, VerifyCh
 from ipc.protocols.reader import READER_TO_FRONT
 from ipc.texts.identifiers import new
 
-ATTACH_SECONDS = 30.0
-"""For the supervisor to start a process."""
 PART = "reader"
 
 
 class Readers:
     """Asks for readers and hears them, one at a time; of the callers that wait, the one charged least is next."""
 
-    def __init__(self, post: Callable[[Message], None], seconds: float = READER_SECONDS) -> None:
+    def __init__(
+        self, post: Callable[[Message], None], seconds: float = READER_SECONDS,
+        deadlines: NotaryDeadlines = NotaryDeadlines(),
+    ) -> None:  # fmt: skip
         """`post` tells the supervisor. `seconds` is what one look may take."""
         self._post = post
         self._seconds = seconds
+        self._start_seconds = deadlines.reader_seconds
         self._turns = Turns()
         self._wanted: str | None = None
         self._attached = trio.Event()
@@ -67,7 +70,7 @@ class Readers:
 
     async def _walk(self) -> ChainReport:
         progress = LogWalk()
-        with trio.move_on_after(self._seconds + ATTACH_SECONDS):
+        with trio.move_on_after(self._seconds + self._start_seconds):
             report = await self._ask(VerifyChain(), progress)
             progress.end(report)
             return report
@@ -97,7 +100,7 @@ class Readers:
         self._wanted, self._attached = new("read_"), trio.Event()
         try:
             self._post(NeedReader(self._wanted))
-            with trio.move_on_after(ATTACH_SECONDS):
+            with trio.move_on_after(self._start_seconds):
                 await self._attached.wait()
         except BaseException:
             if self._sock is not None:
@@ -106,5 +109,5 @@ class Readers:
         finally:
             sock, self._sock, self._wanted = self._sock, None, None
         if sock is None:
-            raise NotaryUnavailable(f"no reader was started within {ATTACH_SECONDS:g} s", PART)
+            raise NotaryUnavailable(f"no reader was started within {self._start_seconds:g} s", PART)
         return sock

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import psutil
 
-from frontend.notary.client import WAIT_SECONDS
+from frontend.deadlines import NotaryDeadlines
 from ipc.process.exits import Exit
 from tests.chaos.world import World
 
@@ -84,7 +84,7 @@ def _leave_fronts_unheard(world: World, dice: random.Random) -> None:
     supervisor.suspend()
     try:
         _kill("notary")(world, dice)
-        threading.Event().wait(WAIT_SECONDS + 1)
+        threading.Event().wait(NotaryDeadlines().answer_seconds + 1)
     finally:
         supervisor.resume()
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import trio
 
+from frontend.deadlines import NotaryDeadlines
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import NOTHING
 from frontend.notary.link import FRONTS, Dialect
@@ -73,7 +74,7 @@ class Client(NotaryClient):
     """Knows the notaries that the test gave it."""
 
     def __init__(self, wait_seconds: float, dialect: Dialect = FRONTS) -> None:
-        super().__init__(wait_seconds, dialect)
+        super().__init__(NotaryDeadlines(answer_seconds=wait_seconds), dialect)
         self.notaries: list[Scripted] = []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from frontend.notary.client import WAIT_SECONDS
+from frontend.deadlines import NotaryDeadlines
 from ipc.operations.keys import FollowKeys
 from ipc.operations.operation import Operation
 from notary.backends.sqlite import FileLimits, connect
@@ -251,7 +251,7 @@ def test_a_notary_that_ends_leaves_nothing_in_the_journal(kept: Kept) -> None:
 
 
 def test_a_look_has_ended_before_its_front_gives_up_and_answers_are_remembered_for_longer() -> None:
-    assert DEFAULT_LIMITS.look_seconds < WAIT_SECONDS < DEFAULT_LIMITS.remembered_seconds
+    assert DEFAULT_LIMITS.look_seconds < NotaryDeadlines().answer_seconds < DEFAULT_LIMITS.remembered_seconds
 
 
 def test_erased_requests_leave_the_wal_within_a_minute() -> None:
