@@ -101,7 +101,7 @@ def test_a_query_parameter_is_sent_under_its_own_name(
         ({"name": "q", "in": "query", "content": {"application/json": {}}}, "its value is a document of its own"),
         ({"name": "X-L", "in": "header", "schema": {"type": "array", "items": {}}}, "a list in a header"),
         ({"name": "X-é", "in": "header", "schema": {"type": "string"}}, "a name that no template can say"),
-        ({"name": "Host", "in": "header", "schema": {"type": "string"}}, "no template sets this header"),
+        ({"name": "Host", "in": "header", "schema": {"type": "string"}}, "only the gateway writes it"),
         (
             {"name": "X-HTTP-Method-Override", "in": "header", "schema": {"type": "string"}},
             "another method, host or path",

@@ -5,7 +5,7 @@ import pytest
 from ipc.operations.deliveries import ListDeliveries
 from ipc.operations.status import ReadLedger
 from notary.upkeep.orphans import SHARED_SECONDS
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.samples import NOW_MS, claim, hooks, make_note, notify
 from tests.support.gateway import wait_for
 
