@@ -11,6 +11,7 @@ from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import IdentitySettings, OperatorSettings, PrincipalMapping
+from tests.support.coded import Coded
 from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core
 from tests.support.held_calls import held, state_of
 from tests.support.proofs import Key
@@ -58,8 +59,7 @@ async def test_a_reader_sees_a_held_call_and_decides_nothing_until_a_reload_give
     become(core, "read")
     assert (await core.operate("GET", path))[0] == 200
     for verb in ("approve", "deny"):
-        status, body = await core.operate("POST", f"{path}/{verb}")
-        assert (status, body["error"]) == (403, "role_required")
+        assert await core.operate("POST", f"{path}/{verb}") == (403, Coded("role_required"))
     assert await state_of(core, approval_id) == "pending"
     (refused,) = await core.events(event_type="OperatorAuthFailed", decision="deny")
     assert refused["error_code"] == "role_required"
@@ -86,8 +86,7 @@ async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_p
     async with front_core(tmp_path, identity=MAPPED) as core:
         approval_id = await held_of_user(core, 1004)
         become(core, *OPERATOR_ROLES, owner="team-a")
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert (status, body["error"]) == (403, "own_request")
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (403, Coded("own_request"))
         assert await state_of(core, approval_id) == "pending"
         (refused,) = await core.events(event_type="OperatorAuthFailed")
         assert (refused["error_code"], refused["attempts"]["operator"]) == ("own_request", "op")

@@ -12,6 +12,7 @@ from frontend.limits.rates import PER_SECOND
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import LimitSettings
 from tests.frontend.auth.test_tokens import EDGE, row, settings, token, write_keys
+from tests.support.coded import Coded
 from tests.support.front_core import Core, front_core, refuses
 from tests.support.proofs import Key, proof
 
@@ -54,8 +55,7 @@ async def test_token_and_proof_of_its_holder_give_a_lease_for_the_edge_s_key_and
         for first, second in ((LEASES, PROOFS), (PROOFS, LEASES), (LEASES, LEASES), (PROOFS, PROOFS)):
             good = client.good
             assert (await ask(core, first, *good))[0] == 200
-            status, body = await ask(core, second, *good)
-            assert (status, body["error"]) == (401, "replay_detected")
+            assert await ask(core, second, *good) == (401, Coded("replay_detected"))
         (issued, *_) = await core.events(event_type="LeaseIssued", decision="allow")
     assert (issued["identity_method"], issued["token_binding"]) == ("jwt", "dpop")
 
@@ -94,8 +94,7 @@ async def test_a_user_who_is_no_edge_has_no_proof_judged(tmp_path: Path) -> None
     write_keys(tmp_path)
     async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
         good = Client(core).good
-        status, body = await ask(core, PROOFS, *good, uid=EDGE + 1)
-        assert (status, body["error"]) == (403, "identity_forbidden")
+        assert await ask(core, PROOFS, *good, uid=EDGE + 1) == (403, Coded("identity_forbidden"))
         assert (await ask(core, PROOFS, *good))[0] == 200
 
 
@@ -130,5 +129,4 @@ async def test_while_the_notary_can_t_say_whether_a_proof_is_new_it_is_not_taken
     write_keys(tmp_path)
     async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
         core.client.faults["UseProof"] = refuses(NotaryUnavailable("the database is gone", "store"))
-        status, body = await ask(core, path, *Client(core).good)
-        assert (status, body["error"]) == (503, "replay_cache_unavailable")
+        assert await ask(core, path, *Client(core).good) == (503, Coded("replay_cache_unavailable"))

@@ -9,6 +9,7 @@ import pytest
 
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.question import Decision, Question
+from tests.support.coded import Coded
 from tests.support.front_core import DENY, HOLD, Core, action, refuses
 from tests.support.policed import policed
 
@@ -171,8 +172,7 @@ async def test_a_call_whose_caps_can_not_be_counted_is_refused_by_name_and_does_
 ) -> None:
     async with gateway(tmp_path, **limits) as core:
         core.client.faults[operation] = refuses(NotaryUnavailable("Redis: gone", "budget"))
-        status, body = await (await core.agent()).call("pay", {"amount": 1})
-        assert (status, body["error"]) == (503, "budget_store_unavailable")
+        assert await (await core.agent()).call("pay", {"amount": 1}) == (503, Coded("budget_store_unavailable"))
         assert (await core.events(event_type="ActionCall"))[0]["error_code"] == "budget_store_unavailable"
         del core.client.faults[operation]
         assert (await paid(core, 1))[0] in (200, 202)

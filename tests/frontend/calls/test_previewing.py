@@ -11,6 +11,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryUnavailable
 from ipc.configuration.quorum import QuorumRule
 from ipc.settings import ApprovalSettings
+from tests.support.coded import Coded
 from tests.support.front_core import DENY, DIGEST, HOLD, Core, action, front_core, refuses, registry_of
 from tests.support.held_calls import filing
 
@@ -175,8 +176,7 @@ async def test_a_call_that_is_denied_before_there_is_a_plan_has_nothing_to_show(
 async def test_a_refusal_of_a_preview_is_that_of_the_call_and_is_in_evidence(
     core: Core, action_id: str, request_body: Any, status: int, code: str
 ) -> None:
-    found, body = await by_operator(core, action_id, request=request_body)
-    assert (found, body["error"]) == (status, code)
+    assert await by_operator(core, action_id, request=request_body) == (status, Coded(code))
     (event,) = await previews(core)
     assert (event["event_type"], event["decision"], event["error_code"]) == ("ActionPreviewed", "deny", code)
     assert ("action_id" in event) is (code != "action_not_found")
@@ -187,14 +187,12 @@ async def test_an_untrusted_module_and_a_policy_that_is_down_refuse_a_preview(co
     assert (await by_operator(core))[0] == 503
     doubted = action("pay", provider_module_digest=DIGEST)
     core.services.configuration.current.registry = registry_of(tmp_path / "doubted", doubted, verdict="mismatch")
-    status, body = await by_operator(core)
-    assert (status, body["error"]) == (403, "action_digest_mismatch")
+    assert await by_operator(core) == (403, Coded("action_digest_mismatch"))
     assert [one["decision"] for one in await previews(core)] == ["deny", "error"]
 
 
 async def test_a_preview_of_a_session_without_calls_left_is_refused_as_the_call_is(core: Core) -> None:
-    status, body = await by_agent(core, max_calls=0)
-    assert (status, body["error"]) == (403, "budget_exhausted")
+    assert await by_agent(core, max_calls=0) == (403, Coded("budget_exhausted"))
 
 
 async def test_no_preview_is_answered_without_its_event(core: Core) -> None:
@@ -213,5 +211,4 @@ async def test_a_proof_serves_one_preview(core: Core) -> None:
 async def test_the_scopes_of_the_form_are_those_of_the_supposed_lease(core: Core) -> None:
     await by_operator(core, scopes=["tools:call", "billing:write"])
     assert core.policy.questions[-1].scopes == ("tools:call", "billing:write")
-    status, body = await by_operator(core, principal="*")
-    assert (status, body["error"]) == (400, "invalid_input")
+    assert await by_operator(core, principal="*") == (400, Coded("invalid_input"))

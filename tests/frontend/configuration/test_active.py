@@ -39,6 +39,7 @@ from tests.support.logs import capture_logs
 from tests.support.manifests import write_manifests
 from tests.support.notary_thread import NotaryThread
 from tests.support.patience import PATIENT
+from tests.support.worker_desk import until
 
 
 class Idle:
@@ -190,15 +191,12 @@ async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tm
     async with loading(tmp_path) as configuration, trio.open_nursery() as nursery:
         await configuration.policy_turn.acquire()
         nursery.start_soon(configuration.load)
-        with trio.fail_after(60):
-            while not configuration.policy_turn.statistics().tasks_waiting:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+        await until(lambda: bool(configuration.policy_turn.statistics().tasks_waiting))
         (tmp_path / "policy" / "data.json").write_text('{"policy_version": "changed"}')
         configuration.policy_turn.release()
-        with trio.fail_after(60):
-            while configuration.current.policy_files is None:  # noqa: ASYNC110
-                await trio.sleep(0.002)
-        assert configuration.current.policy_files.data.policy_version == "changed"
+        await until(
+            lambda: bool((files := configuration.current.policy_files) and files.data.policy_version == "changed")
+        )
 
 
 async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:

@@ -147,8 +147,7 @@ async def test_an_approved_plan_that_waits_for_a_worker_is_not_dispatched(tmp_pa
         await waits_for_a_worker(core)
         assert (await core.operate(*REVOKE))[0] == 200
         core.desk.start()
-        status, body = await answers.of("approve")
-        assert (status, body["error"]) == (409, "plan_integrity")
+        assert await answers.of("approve") == (409, Coded("plan_integrity"))
         assert await state_of(core, approval_id) == "failed"
         assert await core.remaining(agent) == 3
 

@@ -23,6 +23,7 @@ from tests.support.held_calls import reaching
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 from tests.support.shared import views
+from tests.support.worker_desk import until
 
 OFTEN = EgressDeadlines(look_seconds=0.005)
 LABELS = ("a", "b", "c-d", "xn--e1a")
@@ -156,11 +157,8 @@ async def test_every_foreign_change_of_the_file_is_repaired(scene: Scene, spoil:
     spoil(scene.path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listed.watch)
-        with trio.fail_after(60):
-            while not (scene.path.exists() and scene.path.stat().st_mode & 0o777 == 0o644):  # noqa: ASYNC110
-                await trio.sleep(0.005)
-            while scene.path.read_bytes() != whole:  # noqa: ASYNC110
-                await trio.sleep(0.005)
+        await until(lambda: scene.path.exists() and scene.path.stat().st_mode & 0o777 == 0o644)
+        await until(lambda: scene.path.read_bytes() == whole)
         nursery.cancel_scope.cancel()
 
 
@@ -313,12 +311,9 @@ async def test_what_is_wrong_is_said_once_and_what_is_right_again_is_written(
     with capture_logs() as logs:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listed.watch)
-            with trio.fail_after(60):
-                while rounds < 5:  # noqa: ASYNC110
-                    await trio.sleep(0.005)
-                scene.path.rmdir()
-                while not scene.path.exists() or rounds < 10:  # noqa: ASYNC110
-                    await trio.sleep(0.005)
+            await until(lambda: rounds >= 5)
+            scene.path.rmdir()
+            await until(lambda: scene.path.exists() and rounds >= 10)
             nursery.cancel_scope.cancel()
     assert scene.found() == ["known.example"]
     assert [line.get("entries", "problem" in line) for line in logs] == [True, 1]

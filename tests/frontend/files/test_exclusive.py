@@ -19,6 +19,7 @@ from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged
 from ipc.process.private_files import write_private
 from tests.support.patience import PATIENCE, PATIENT
+from tests.support.worker_desk import until
 
 HOLDS = """
 import fcntl, os, sys
@@ -69,9 +70,7 @@ async def test_a_caller_that_stops_waiting_for_a_turn_leaves_no_thread(tmp_path:
             with pytest.raises(NotChanged, match="others have been changing it"):
                 async with shared(tmp_path / "file", turn_seconds=0.02).turn():
                     raise AssertionError("this is nobody's turn")
-        with trio.fail_after(60):
-            while threads.borrowed_tokens:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+        await until(lambda: not threads.borrowed_tokens)
 
 
 async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:

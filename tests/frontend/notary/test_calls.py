@@ -191,9 +191,7 @@ async def test_a_call_is_asked_again_of_the_next_notary_and_begins_once() -> Non
         second = attach(client)
         assert (await second.asked()).number == number
         await second.say(Begun(number), answer(number, 7))
-        with trio.fail_after(60):
-            while call.heard is None:
-                await trio.lowlevel.checkpoint()
+        await until(lambda: call.heard is not None)
         assert call.heard == 7
         assert [one.split()[0] for one in call.said] == ["begun"]
 
@@ -224,9 +222,7 @@ async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -
         nursery.start_soon(call.wait)
         number = (await notary.asked()).number
         await notary.say(Answered(number, answer(0).value, "unavailable", "ledger", "full", is_begun=True))
-        with trio.fail_after(60):
-            while call.heard is None:
-                await trio.lowlevel.checkpoint()
+        await until(lambda: call.heard is not None)
         assert isinstance(call.heard, NotaryUnavailable)
         assert (type(call.heard), call.heard.is_begun, call.heard.part) == (NotaryUnavailable, True, "ledger")
 

@@ -9,6 +9,7 @@ from frontend.policy.engine import PolicyRefused
 from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serves, serving
 from tests.support.policy import ALLOW_ALL, sources
+from tests.support.worker_desk import until
 
 LOAD_SECONDS = PolicyDeadlines().load_seconds
 SECOND = sources("decision := 2", version="second")
@@ -107,9 +108,7 @@ async def test_a_load_waits_for_the_process_to_come(played: PlayedEngine, nurser
     nursery.start_soon(played.engine.load, ALLOW_ALL)
     await trio.testing.wait_all_tasks_blocked()
     await played.attach_peer().accept_policy()
-    with trio.fail_after(60):
-        while not played.engine.is_available:
-            await trio.lowlevel.checkpoint()
+    await until(lambda: played.engine.is_available)
 
 
 @pytest.mark.parametrize("is_silent", [True, False])

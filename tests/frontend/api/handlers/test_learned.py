@@ -10,6 +10,7 @@ import trio
 from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.process.private_files import write_private
+from tests.support.coded import Coded
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses, registry_of, then
 from tests.support.held_calls import filing, reached, reaching
 
@@ -82,8 +83,7 @@ async def test_a_list_and_a_clearing_are_of_one_action_or_of_all(tmp_path: Path,
         ]  # fmt: skip
         for query in ("?action=", "?action=../x", "?other=1", "?action=a&action=b"):
             for method, path in (("GET", at), ("DELETE", clear)):
-                status, body = await core.operate(method, path + query)
-                assert (status, body["error"]) == (400, "invalid_request")
+                assert await core.operate(method, path + query) == (400, Coded("invalid_request"))
 
 
 REFUSED: list[tuple[str, str, object, int, str]] = [
@@ -183,8 +183,7 @@ async def test_an_action_learns_so_many_rules_and_no_more(tmp_path: Path) -> Non
     (tmp_path / "fronts").mkdir(0o700)
     write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=full)))
     async with front_core(tmp_path, action(), action("other"), workers=0) as core:
-        status, body = await core.operate("POST", DOMAINS, HERE)
-        assert (status, body["error"]) == (409, "too_many_rules")
+        assert await core.operate("POST", DOMAINS, HERE) == (409, Coded("too_many_rules"))
         assert (await core.operate("POST", DOMAINS, HERE | {"domain": "n1.example"}))[1] == {
             "error": "domain_already_exists"
         }

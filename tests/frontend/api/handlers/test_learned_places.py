@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from frontend.actions.registry import Registry
+from tests.support.coded import Coded
 from tests.support.front_core import Core, action, front_core, registry_of
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
@@ -44,12 +45,10 @@ async def test_a_path_below_the_root_of_its_action_may_be_given_absolute_and_is_
 @pytest.mark.parametrize("path", ["/etc/passwd", "{root}", "{root}/", "{root}/../x", "{root}x/a", "{root}//a"])
 async def test_an_absolute_path_elsewhere_is_no_rule(core: Core, path: str) -> None:
     rule = {"action_id": "echo", "path": path.format(root=root_of(core))}
-    status, answer = await core.operate("POST", PATHS, rule)
-    assert (status, answer["error"]) == (400, "invalid_path")
+    assert await core.operate("POST", PATHS, rule) == (400, Coded("invalid_path"))
     _, approval_id = await held(core, path="new/a")
     learning = f"/v1/approvals/{approval_id}/approve?learn_path={rule['path']}"
-    status, answer = await core.operate("POST", learning)
-    assert (status, answer["error"]) == (400, "invalid_path")
+    assert await core.operate("POST", learning) == (400, Coded("invalid_path"))
     assert await state_of(core, approval_id) == "pending"
 
 

@@ -18,6 +18,7 @@ from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of
 from tests.support.held_calls import held, reached, reaching, state_of
 from tests.support.played_proxy import proxy_that, saying
+from tests.support.worker_desk import until
 
 DOMAINS, CLEAR, PATHS = "/v1/admin/domains", "/v1/admin/domains/clear", "/v1/admin/paths"
 NEW = {"action_id": "echo", "domain": "new.example"}
@@ -235,7 +236,5 @@ async def test_what_somebody_else_wrote_into_the_learned_rules_is_listed_soon(tm
         nursery.start_soon(core.services.allow_list.watch)
         rule = LearnedRule("echo", "theirs.example", "cli", "2026-11-21T11:12:13.123Z", "ada")
         write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=(rule,))))
-        with trio.fail_after(60):
-            while listed.entries != ["known.example", "theirs.example"]:  # noqa: ASYNC110
-                await trio.sleep(0.005)
+        await until(lambda: listed.entries == ["known.example", "theirs.example"])
         nursery.cancel_scope.cancel()

@@ -51,9 +51,7 @@ async def test_gauges_are_read_at_the_moment_of_the_scrape(tmp_path: Path) -> No
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(agent.call, "hang")
-            with trio.fail_after(60):
-                while core.services.pools.census()["compute"] != (0, 2, 2):  # noqa: ASYNC110
-                    await trio.sleep(0.005)
+            await until(lambda: core.services.pools.census()["compute"] == (0, 2, 2))
             core.services.admission.drain()
             metrics = await scraped(core)
             assert (metrics["gate_draining", ""], metrics["gate_in_flight_calls", ""]) == (1, 4)

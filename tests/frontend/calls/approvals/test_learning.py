@@ -8,6 +8,7 @@ import pytest
 from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.process.private_files import write_private
+from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
@@ -162,8 +163,7 @@ async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(co
     at = "2026-11-21T11:12:13.123Z"
     full = Rules(domains=tuple(LearnedRule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION)))
     write_private(path, encode_rules(full))
-    status, body = await approve(core, approval_id, query)
-    assert (status, body["error"]) == (409, "too_many_rules")
+    assert await approve(core, approval_id, query) == (409, Coded("too_many_rules"))
     path.write_text("{")
     assert await approve(core, approval_id, query) == (503, {"error": "learned_rules_unavailable"})
     core.client.faults["GetHold"] = refuses(NotaryUnavailable("gone"))

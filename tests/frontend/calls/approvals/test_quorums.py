@@ -9,6 +9,7 @@ from frontend.auth.operators import Operators
 from ipc.configuration.quorum import QuorumRule
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
+from tests.support.coded import Coded
 from tests.support.front_core import Core, front_core, signed
 from tests.support.held_calls import held
 from tests.support.proofs import Key
@@ -46,8 +47,7 @@ async def test_the_first_of_two_approvals_is_202_and_the_second_executes(tmp_pat
         status, first = await approve(core, "ada", approval_id)
         assert (status, first["decision"]) == (202, "pending_approval")
         assert (first["approvals"]["given"], first["approvals"]["needed"]) == (1, 2)
-        status, again = await approve(core, "ada", approval_id)
-        assert (status, again["error"]) == (409, "already_approved_by_you")
+        assert await approve(core, "ada", approval_id) == (409, Coded("already_approved_by_you"))
         status, detail = await ask(core, "eve", "GET", f"/v1/approvals/{approval_id}")
         assert (detail["state"], detail["quorum"]) == ("pending", {"count": 2, "groups": {}})
         assert [one["approved_by"] for one in detail["approvals"]["by"]] == ["ada"]

@@ -14,6 +14,7 @@ from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import Core, action, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.logs import capture_logs
+from tests.support.worker_desk import until
 
 FULL = NotaryUnavailable("the disk is full")
 HELD = ("ActionCall", "pending_approval", None)
@@ -193,9 +194,7 @@ async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_drainin
         core.services.admission.drain()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{first}/approve")
-            with trio.fail_after(60):
-                while not core.services.admission.in_flight:  # noqa: ASYNC110
-                    await trio.sleep(0.002)
+            await until(lambda: bool(core.services.admission.in_flight))
             core.services.admission.close()
             assert await core.operate("POST", f"/v1/approvals/{second}/approve") == (503, {"error": "draining"})
             nursery.cancel_scope.cancel()

@@ -10,6 +10,7 @@ from frontend.calls.approvals.record import outcome_of
 from frontend.notary.errors import NotaryUnavailable
 from ipc.operations.holds import GetHold
 from ipc.settings import ApprovalSettings
+from tests.support.coded import Coded
 from tests.support.front_core import BASE, Core, front_core, refuses
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
 from tests.support.proofs import Key
@@ -154,8 +155,7 @@ async def test_a_signature_is_used_for_one_hold_once(core: Core) -> None:
     assert (await decide(core, detail, "approve", signature=signature))[1] == {"error": "approval_not_found"}
     status, again = await agent.call()
     assert status == 202
-    status, answer = await decide(core, again, "approve", signature=signature)
-    assert (status, answer["error"]) == (403, "invalid_approval_signature")
+    assert await decide(core, again, "approve", signature=signature) == (403, Coded("invalid_approval_signature"))
 
 
 async def test_a_signed_approval_that_fails_keeps_the_signature(core: Core) -> None:
