@@ -6,19 +6,23 @@ from pathlib import Path
 import pytest
 
 from tests.support.front_core import Core, front_core
+from tests.support.policed import policed
 from tests.support.webhook_receiver import Receiver, webhook_receiver
+
+MAKERS = {"front": front_core, "policed": policed}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "front(*manifests, **settings): what the fixture `core` gives to front_core")
+    for name, maker in MAKERS.items():
+        marker = f"{name}(*manifests, **settings): what the fixture `core` gives to {maker.__name__}"
+        config.addinivalue_line("markers", marker)
 
 
 @pytest.fixture
 async def core(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Core]:
-    """A front whose state is in `tmp_path`, with the actions and settings of the nearest mark `front`."""
-    mark = request.node.get_closest_marker("front")
-    args, settings = ((), {}) if mark is None else (mark.args, mark.kwargs)
-    async with front_core(tmp_path, *args, **settings) as front:
+    """A front whose state is in `tmp_path`, made by the nearest mark `front` or `policed`, or without any settings."""
+    mark = next((mark for mark in request.node.iter_markers() if mark.name in MAKERS), pytest.mark.front().mark)
+    async with MAKERS[mark.name](tmp_path, *mark.args, **mark.kwargs) as front:
         yield front
 
 

@@ -21,6 +21,8 @@ from tests.support.patience import PATIENT
 from tests.support.policed import ACTIONS, DATA, policed, sent, write_policy
 from tests.support.worker_desk import until
 
+pytestmark = pytest.mark.policed(workers=0)
+
 FULL = NotaryUnavailable("the disk is full")
 GRANT, REVOKE, ALLOWLIST = (f"/v1/admin/policy/{name}" for name in ("grant", "revoke", "allowlist"))
 NOTE = {"principal": "billing", "actions": ["note"]}
@@ -52,39 +54,35 @@ async def is_unchanged(core: Core, folder: Path) -> bool:
 # ------------------------------------------------------------------ what a change is
 
 
-async def test_a_change_is_answered_when_it_is_in_evidence_on_the_disk_and_in_force(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        status, body = await core.operate("POST", GRANT, NOTE)
-        version = body["policy_version"]
-        assert (status, body) == (
-            200,
-            {
-                "principal": "billing", "actions": ["note", "read"], "sinks": ["fs_write", "http_read"],
-                "inherits_wildcard": True, "policy_version": version,
-            },
-        )  # fmt: skip
-        on_disk = data_of(tmp_path)
-        assert on_disk["acl"]["billing"]["actions"] == ["read", "note"]
-        assert on_disk["of_the_author"] == DATA["of_the_author"]
-        assert version == on_disk["policy_version"] == core.policy.loaded[-1].policy_version
-        assert version.startswith("v1+")
-        (event,) = await core.events(event_type="PolicyGranted")
-        assert event["change"] == {"principal": "billing", "actions": ["note"]}
-        assert (event["principal"], event["policy_version"]) == ("operator:op", version)
-        assert event["operator_sender_binding"] == core.operator_key.jkt
-        assert await sent(core) == [PolicyEdited(in_force(core).sources.digest)]
-        assert (await core.operate("GET", "/v1/admin/policy"))[1]["policy_version"] == version
+async def test_a_change_is_answered_when_it_is_in_evidence_on_the_disk_and_in_force(core: Core, tmp_path: Path) -> None:
+    status, body = await core.operate("POST", GRANT, NOTE)
+    version = body["policy_version"]
+    assert (status, body) == (
+        200,
+        {
+            "principal": "billing", "actions": ["note", "read"], "sinks": ["fs_write", "http_read"],
+            "inherits_wildcard": True, "policy_version": version,
+        },
+    )  # fmt: skip
+    on_disk = data_of(tmp_path)
+    assert on_disk["acl"]["billing"]["actions"] == ["read", "note"]
+    assert on_disk["of_the_author"] == DATA["of_the_author"]
+    assert version == on_disk["policy_version"] == core.policy.loaded[-1].policy_version
+    assert version.startswith("v1+")
+    (event,) = await core.events(event_type="PolicyGranted")
+    assert event["change"] == {"principal": "billing", "actions": ["note"]}
+    assert (event["principal"], event["policy_version"]) == ("operator:op", version)
+    assert event["operator_sender_binding"] == core.operator_key.jkt
+    assert await sent(core) == [PolicyEdited(in_force(core).sources.digest)]
+    assert (await core.operate("GET", "/v1/admin/policy"))[1]["policy_version"] == version
 
 
-async def test_evidence_comes_before_the_file_and_the_file_before_the_engine(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        seen: list[tuple[bool, int]] = []
-        core.client.faults["WriteEvent"] = then(
-            lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded)))
-        )
-        assert (await core.operate("POST", GRANT, NOTE))[0] == 200
-        assert seen == [(True, 1)]
-        assert data_of(tmp_path) != DATA
+async def test_evidence_comes_before_the_file_and_the_file_before_the_engine(core: Core, tmp_path: Path) -> None:
+    seen: list[tuple[bool, int]] = []
+    core.client.faults["WriteEvent"] = then(lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded))))
+    assert (await core.operate("POST", GRANT, NOTE))[0] == 200
+    assert seen == [(True, 1)]
+    assert data_of(tmp_path) != DATA
 
 
 @pytest.mark.parametrize(
@@ -100,33 +98,31 @@ async def test_evidence_comes_before_the_file_and_the_file_before_the_engine(tmp
     ],
 )  # fmt: skip
 async def test_each_kind_of_change_fails_whole_and_leaves_its_evidence(
-    tmp_path: Path, method: str, path: str, body: dict[str, Any], kind: str, found: dict[str, Any]
+    core: Core, tmp_path: Path, method: str, path: str, body: dict[str, Any], kind: str, found: dict[str, Any]
 ) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        core.client.faults["WriteEvent"] = refuses(FULL)
-        assert await core.operate(method, path, body) == (503, {"error": "evidence_store_unavailable"})
-        core.client.faults.clear()
-        core.policy.refusal = PolicyRefused(("gateway.rego:1: no",))
-        assert await core.operate(method, path, body) == (500, {"error": "policy_refused"})
-        core.policy.refusal = None
-        assert await is_unchanged(core, tmp_path)
-        assert await sent(core) == []
-        assert (await core.operate(method, path, body))[0] == 200
-        assert await told(core) == [(kind, "error", "policy_refused"), (kind, "allow", None)]
-        for event in await core.events(event_type=kind):
-            assert found.items() <= event.items()
+    core.client.faults["WriteEvent"] = refuses(FULL)
+    assert await core.operate(method, path, body) == (503, {"error": "evidence_store_unavailable"})
+    core.client.faults.clear()
+    core.policy.refusal = PolicyRefused(("gateway.rego:1: no",))
+    assert await core.operate(method, path, body) == (500, {"error": "policy_refused"})
+    core.policy.refusal = None
+    assert await is_unchanged(core, tmp_path)
+    assert await sent(core) == []
+    assert (await core.operate(method, path, body))[0] == 200
+    assert await told(core) == [(kind, "error", "policy_refused"), (kind, "allow", None)]
+    for event in await core.events(event_type=kind):
+        assert found.items() <= event.items()
 
 
-async def test_an_existing_entry_is_reported_and_not_written_again(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        before = (tmp_path / "policy" / "data.json").stat().st_ino
-        status, body = await core.operate("POST", GRANT, {"principal": "billing", "actions": ["read", "read"]})
-        assert (status, body["policy_version"]) == (200, "v1")
-        status, body = await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "billing"})
-        assert (status, body) == (200, {"ok": True, "action_id": "pay", "agent_id": "billing", "policy_version": "v1"})
-        assert (tmp_path / "policy" / "data.json").stat().st_ino == before
-        assert await is_unchanged(core, tmp_path)
-        assert await told(core) == [("PolicyGranted", "allow", None), ("PolicyAllowlistAdded", "allow", None)]
+async def test_an_existing_entry_is_reported_and_not_written_again(core: Core, tmp_path: Path) -> None:
+    before = (tmp_path / "policy" / "data.json").stat().st_ino
+    status, body = await core.operate("POST", GRANT, {"principal": "billing", "actions": ["read", "read"]})
+    assert (status, body["policy_version"]) == (200, "v1")
+    status, body = await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "billing"})
+    assert (status, body) == (200, {"ok": True, "action_id": "pay", "agent_id": "billing", "policy_version": "v1"})
+    assert (tmp_path / "policy" / "data.json").stat().st_ino == before
+    assert await is_unchanged(core, tmp_path)
+    assert await told(core) == [("PolicyGranted", "allow", None), ("PolicyAllowlistAdded", "allow", None)]
 
 
 async def test_changes_at_once_lose_none_and_each_builds_on_the_one_before(tmp_path: Path) -> None:
@@ -148,95 +144,92 @@ async def test_changes_at_once_lose_none_and_each_builds_on_the_one_before(tmp_p
 # ------------------------------------------------------------------ the file
 
 
-async def test_a_folder_that_can_not_be_written_is_said_and_nothing_is_changed(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        lock = tmp_path / "policy" / "data.json.lock"
-        lock.mkdir()  # as if another program had made it: the lock can not be taken
-        assert await core.operate("POST", GRANT, NOTE) == (500, {"error": "policy_not_writable"})
-        lock.rmdir()
-        assert await is_unchanged(core, tmp_path)
-        assert await told(core) == []
+async def test_a_folder_that_can_not_be_written_is_said_and_nothing_is_changed(core: Core, tmp_path: Path) -> None:
+    lock = tmp_path / "policy" / "data.json.lock"
+    lock.mkdir()  # as if another program had made it: the lock can not be taken
+    assert await core.operate("POST", GRANT, NOTE) == (500, {"error": "policy_not_writable"})
+    lock.rmdir()
+    assert await is_unchanged(core, tmp_path)
+    assert await told(core) == []
 
 
 async def test_a_file_that_can_not_be_written_is_in_evidence_too_and_nothing_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        real = os.fsync
+    real = os.fsync
 
-        def full(descriptor: int) -> None:
-            if b"data.json" in os.readlink(f"/proc/self/fd/{descriptor}").encode():
-                raise OSError(28, "No space left on device")
-            real(descriptor)
+    def full(descriptor: int) -> None:
+        if b"data.json" in os.readlink(f"/proc/self/fd/{descriptor}").encode():
+            raise OSError(28, "No space left on device")
+        real(descriptor)
 
-        monkeypatch.setattr(os, "fsync", full)
-        assert await core.operate("POST", GRANT, NOTE) == (500, {"error": "policy_not_writable"})
-        monkeypatch.undo()
-        assert await is_unchanged(core, tmp_path)
-        assert await told(core) == [
-            ("PolicyGranted", "allow", None), ("PolicyGranted", "error", "policy_not_writable"),
-        ]  # fmt: skip
-        assert sorted(os.listdir(tmp_path / "policy")) == ["data.json", "data.json.lock", "gateway.rego"]
-        assert (await core.operate("POST", GRANT, NOTE))[0] == 200
+    monkeypatch.setattr(os, "fsync", full)
+    assert await core.operate("POST", GRANT, NOTE) == (500, {"error": "policy_not_writable"})
+    monkeypatch.undo()
+    assert await is_unchanged(core, tmp_path)
+    assert await told(core) == [
+        ("PolicyGranted", "allow", None), ("PolicyGranted", "error", "policy_not_writable"),
+    ]  # fmt: skip
+    assert sorted(os.listdir(tmp_path / "policy")) == ["data.json", "data.json.lock", "gateway.rego"]
+    assert (await core.operate("POST", GRANT, NOTE))[0] == 200
 
 
-async def test_the_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        data = tmp_path / "policy" / "data.json"
-        data.rename(tmp_path / "elsewhere.json")
-        data.symlink_to(tmp_path / "elsewhere.json")
-        data.chmod(0o644)
-        assert (await core.operate("POST", GRANT, NOTE))[0] == 200
-        assert data.is_symlink()
-        assert stat.S_IMODE(data.stat().st_mode) == 0o644
-        assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
+async def test_the_file_keeps_its_mode_and_a_link_stays_a_link(core: Core, tmp_path: Path) -> None:
+    data = tmp_path / "policy" / "data.json"
+    data.rename(tmp_path / "elsewhere.json")
+    data.symlink_to(tmp_path / "elsewhere.json")
+    data.chmod(0o644)
+    assert (await core.operate("POST", GRANT, NOTE))[0] == 200
+    assert data.is_symlink()
+    assert stat.S_IMODE(data.stat().st_mode) == 0o644
+    assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
 
 
 @pytest.mark.parametrize("edited", ["data", "rules", "another file", "half a file", "no rules", "no data"])
-async def test_a_file_that_a_person_is_editing_is_neither_overwritten_nor_applied(tmp_path: Path, edited: str) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        folder = tmp_path / "policy"
-        whole = {path: path.read_text() for path in folder.iterdir()}
-        match edited:
-            case "data":
-                write_policy(folder, denied_actions={"pay": "not today"})
-            case "rules":
-                (folder / "gateway.rego").write_text(whole[folder / "gateway.rego"] + "\n# more to come\n")
-            case "another file":
-                (folder / "more.rego").write_text("package more\n")
-            case "half a file":
-                (folder / "data.json").write_text('{"policy_version": "v2", "acl": {')
-            case "no rules":
-                (folder / "gateway.rego").unlink()
-            case "no data":
-                (folder / "data.json").unlink()
-        edited_files = {path: path.read_text() for path in folder.iterdir()}
-        for method, path, body in (
-            ("POST", GRANT, NOTE),
-            ("DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": "billing"}),
-        ):
-            status, answer = await core.operate(method, path, body)
-            assert (status, answer["error"]) == (409, "policy_changed_on_disk")
-            assert "reload first" in answer["message"]
-        assert {path: path.read_text() for path in folder.iterdir() if path.suffix != ".lock"} == edited_files
-        assert in_force(core).data.policy_version == "v1"
-        assert len(core.policy.loaded) == 1
-        assert await told(core) == []
-        for file in edited_files:
-            file.unlink()
-        for file, text in whole.items():
-            file.write_text(text)
-        assert (await core.operate("POST", GRANT, NOTE))[0] == 200
-
-
-async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        core.services.configuration.policy_file.deadlines = replace(PATIENT.policy, read_seconds=0.2)
-        with hanging(tmp_path / "policy" / "slow.rego", "frontend.policy.acl"):
-            with pytest.raises(PolicyRefused, match=r"was not read within 0\.2 s"):
-                await core.services.configuration.policy_file.read()
-            status, answer = await core.operate("POST", GRANT, NOTE)
+async def test_a_file_that_a_person_is_editing_is_neither_overwritten_nor_applied(
+    core: Core, tmp_path: Path, edited: str
+) -> None:
+    folder = tmp_path / "policy"
+    whole = {path: path.read_text() for path in folder.iterdir()}
+    match edited:
+        case "data":
+            write_policy(folder, denied_actions={"pay": "not today"})
+        case "rules":
+            (folder / "gateway.rego").write_text(whole[folder / "gateway.rego"] + "\n# more to come\n")
+        case "another file":
+            (folder / "more.rego").write_text("package more\n")
+        case "half a file":
+            (folder / "data.json").write_text('{"policy_version": "v2", "acl": {')
+        case "no rules":
+            (folder / "gateway.rego").unlink()
+        case "no data":
+            (folder / "data.json").unlink()
+    edited_files = {path: path.read_text() for path in folder.iterdir()}
+    for method, path, body in (
+        ("POST", GRANT, NOTE),
+        ("DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": "billing"}),
+    ):
+        status, answer = await core.operate(method, path, body)
         assert (status, answer["error"]) == (409, "policy_changed_on_disk")
+        assert "reload first" in answer["message"]
+    assert {path: path.read_text() for path in folder.iterdir() if path.suffix != ".lock"} == edited_files
+    assert in_force(core).data.policy_version == "v1"
+    assert len(core.policy.loaded) == 1
+    assert await told(core) == []
+    for file in edited_files:
+        file.unlink()
+    for file, text in whole.items():
+        file.write_text(text)
+    assert (await core.operate("POST", GRANT, NOTE))[0] == 200
+
+
+async def test_a_folder_that_does_not_answer_is_given_up(core: Core, tmp_path: Path) -> None:
+    core.services.configuration.policy_file.deadlines = replace(PATIENT.policy, read_seconds=0.2)
+    with hanging(tmp_path / "policy" / "slow.rego", "frontend.policy.acl"):
+        with pytest.raises(PolicyRefused, match=r"was not read within 0\.2 s"):
+            await core.services.configuration.policy_file.read()
+        status, answer = await core.operate("POST", GRANT, NOTE)
+    assert (status, answer["error"]) == (409, "policy_changed_on_disk")
 
 
 async def test_a_caller_that_waits_too_long_for_a_load_is_told_to_retry(tmp_path: Path) -> None:
@@ -255,14 +248,13 @@ async def _holds(lock: trio.Lock) -> None:
         await trio.sleep_forever()
 
 
-async def test_a_front_that_leaves_in_the_middle_of_a_change_finishes_it(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        with trio.CancelScope() as scope:
-            core.client.faults["WriteEvent"] = then(scope.cancel)
-            await core.operate("POST", GRANT, NOTE)
-        assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
-        assert in_force(core).data.policy_version == data_of(tmp_path)["policy_version"]
-        assert (await core.operate("POST", GRANT, {"principal": "billing", "actions": ["pay"]}))[0] == 200
+async def test_a_front_that_leaves_in_the_middle_of_a_change_finishes_it(core: Core, tmp_path: Path) -> None:
+    with trio.CancelScope() as scope:
+        core.client.faults["WriteEvent"] = then(scope.cancel)
+        await core.operate("POST", GRANT, NOTE)
+    assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
+    assert in_force(core).data.policy_version == data_of(tmp_path)["policy_version"]
+    assert (await core.operate("POST", GRANT, {"principal": "billing", "actions": ["pay"]}))[0] == 200
 
 
 # ------------------------------------------------------------------ loads beside it
@@ -285,48 +277,44 @@ async def test_an_action_that_a_reload_took_away_meanwhile_is_not_granted(tmp_pa
         assert await is_unchanged(core, tmp_path)
 
 
-async def test_an_action_that_is_registered_no_more_can_still_be_revoked(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        core.services.configuration.current.registry = registry_of(tmp_path / "fewer", action("echo"))
-        body = {"principal": "dev:anonymous", "actions": ["pay"]}
-        status, answer = await core.operate("POST", REVOKE, body)
-        assert (status, answer["actions"], answer["sinks"]) == (200, ["echo"], [])
-        pair = {"action_id": "pay", "agent_id": "billing"}
-        assert (await core.operate("DELETE", ALLOWLIST, pair))[0] == 200
-        assert (await core.operate("POST", ALLOWLIST, pair))[1] == {"error": "action_not_found"}
-        assert "pay" not in data_of(tmp_path)["allowlist"]
+async def test_an_action_that_is_registered_no_more_can_still_be_revoked(core: Core, tmp_path: Path) -> None:
+    core.services.configuration.current.registry = registry_of(tmp_path / "fewer", action("echo"))
+    body = {"principal": "dev:anonymous", "actions": ["pay"]}
+    status, answer = await core.operate("POST", REVOKE, body)
+    assert (status, answer["actions"], answer["sinks"]) == (200, ["echo"], [])
+    pair = {"action_id": "pay", "agent_id": "billing"}
+    assert (await core.operate("DELETE", ALLOWLIST, pair))[0] == 200
+    assert (await core.operate("POST", ALLOWLIST, pair))[1] == {"error": "action_not_found"}
+    assert "pay" not in data_of(tmp_path)["allowlist"]
 
 
-async def test_sinks_follow_from_all_actions_as_they_are_registered_now(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        changed = action("pay", declared_side_effects=["http_write", "mail_send"])
-        core.services.configuration.current.registry = registry_of(tmp_path / "other", changed, *ACTIONS[2:])
-        status, answer = await core.operate("POST", GRANT, {"principal": "dev:anonymous", "actions": ["read"]})
-        assert (status, answer["sinks"]) == (200, ["http_read", "http_write", "mail_send"])
+async def test_sinks_follow_from_all_actions_as_they_are_registered_now(core: Core, tmp_path: Path) -> None:
+    changed = action("pay", declared_side_effects=["http_write", "mail_send"])
+    core.services.configuration.current.registry = registry_of(tmp_path / "other", changed, *ACTIONS[2:])
+    status, answer = await core.operate("POST", GRANT, {"principal": "dev:anonymous", "actions": ["read"]})
+    assert (status, answer["sinks"]) == (200, ["http_read", "http_write", "mail_send"])
 
 
-async def test_another_front_follows_and_what_it_does_not_know_it_leaves(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        configuration = core.services.configuration
-        other = PolicyFile(str(tmp_path / "policy"))
-        await configuration.follow_policy("0" * 64)  # not what lies there
-        assert in_force(core).data.policy_version == "v1"
-        write_policy(tmp_path / "policy", policy_version="v2")
-        digest = (await other.read()).sources.digest
-        await configuration.follow_policy(digest)
-        await configuration.follow_policy(digest)
-        assert [source.policy_version for source in core.policy.loaded] == ["v1", "v2"]
-        assert in_force(core).data.policy_version == "v2"
-        assert (await core.operate("POST", GRANT, NOTE))[0] == 200
+async def test_another_front_follows_and_what_it_does_not_know_it_leaves(core: Core, tmp_path: Path) -> None:
+    configuration = core.services.configuration
+    other = PolicyFile(str(tmp_path / "policy"))
+    await configuration.follow_policy("0" * 64)  # not what lies there
+    assert in_force(core).data.policy_version == "v1"
+    write_policy(tmp_path / "policy", policy_version="v2")
+    digest = (await other.read()).sources.digest
+    await configuration.follow_policy(digest)
+    await configuration.follow_policy(digest)
+    assert [source.policy_version for source in core.policy.loaded] == ["v1", "v2"]
+    assert in_force(core).data.policy_version == "v2"
+    assert (await core.operate("POST", GRANT, NOTE))[0] == 200
 
 
-async def test_nothing_is_shown_or_changed_before_a_policy_is_in_force(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        core.services.configuration.current.policy_files = None
-        for method, path, body in (("GET", "/v1/admin/policy", b""), ("POST", GRANT, NOTE)):
-            assert await core.operate(method, path, body) == (503, {"error": "policy_engine_unavailable"})
-        await core.services.configuration.follow_policy("0" * 64)
-        assert core.services.configuration.current.policy_files is None
+async def test_nothing_is_shown_or_changed_before_a_policy_is_in_force(core: Core) -> None:
+    core.services.configuration.current.policy_files = None
+    for method, path, body in (("GET", "/v1/admin/policy", b""), ("POST", GRANT, NOTE)):
+        assert await core.operate(method, path, body) == (503, {"error": "policy_engine_unavailable"})
+    await core.services.configuration.follow_policy("0" * 64)
+    assert core.services.configuration.current.policy_files is None
 
 
 async def test_more_than_a_policy_may_have_is_the_operators_to_mend(tmp_path: Path) -> None:

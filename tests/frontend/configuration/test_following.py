@@ -14,6 +14,8 @@ from tests.support.front_core import Core
 from tests.support.patience import PATIENT
 from tests.support.policed import policed, write_policy
 
+pytestmark = pytest.mark.policed
+
 
 def versions(core: Core) -> list[str]:
     return [sources.policy_version for sources in core.policy.loaded]
@@ -25,21 +27,19 @@ async def changed_elsewhere(core: Core, folder: Path, version: str) -> None:
     core.services.memory.change_policy(files.sources.digest)
 
 
-async def test_calls_that_come_at_once_are_decided_by_the_policy_of_the_other_front(tmp_path: Path) -> None:
-    async with policed(tmp_path) as core:
-        agents = [await core.agent() for _ in range(3)]
-        await changed_elsewhere(core, tmp_path, "v2")
-        async with trio.open_nursery() as nursery:
-            for agent in agents:
-                nursery.start_soon(agent.call)
-        assert versions(core) == ["v1", "v2"]
+async def test_calls_that_come_at_once_are_decided_by_the_policy_of_the_other_front(core: Core, tmp_path: Path) -> None:
+    agents = [await core.agent() for _ in range(3)]
+    await changed_elsewhere(core, tmp_path, "v2")
+    async with trio.open_nursery() as nursery:
+        for agent in agents:
+            nursery.start_soon(agent.call)
+    assert versions(core) == ["v1", "v2"]
 
 
-async def test_nothing_is_read_again_while_nothing_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with policed(tmp_path) as core:
-        agent = await core.agent()
-        monkeypatch.setattr(PolicyFile, "read", None)
-        assert (await agent.call())[0] in (200, 403)
+async def test_nothing_is_read_again_while_nothing_has_changed(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = await core.agent()
+    monkeypatch.setattr(PolicyFile, "read", None)
+    assert (await agent.call())[0] in (200, 403)
 
 
 async def test_a_front_that_can_not_follow_decides_nothing(tmp_path: Path) -> None:
@@ -54,18 +54,17 @@ async def test_a_front_that_can_not_follow_decides_nothing(tmp_path: Path) -> No
 
 
 async def test_a_front_whose_engine_refuses_the_other_s_policy_decides_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with policed(tmp_path) as core:
 
-        async def refuse(_sources: PolicySources, _commit: object = None) -> None:
-            await trio.lowlevel.checkpoint()
-            raise PolicyRefused(("no",))
+    async def refuse(_sources: PolicySources, _commit: object = None) -> None:
+        await trio.lowlevel.checkpoint()
+        raise PolicyRefused(("no",))
 
-        monkeypatch.setattr(core.policy, "load", refuse)
-        await changed_elsewhere(core, tmp_path, "v2")
-        with pytest.raises(GateError, match="policy_engine_unavailable"):
-            await core.services.configuration.use_newest_policy()
+    monkeypatch.setattr(core.policy, "load", refuse)
+    await changed_elsewhere(core, tmp_path, "v2")
+    with pytest.raises(GateError, match="policy_engine_unavailable"):
+        await core.services.configuration.use_newest_policy()
 
 
 async def test_a_front_that_starts_with_another_policy_brings_it_to_the_others(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from tests.support.front_core import HOLD, Core, refuses
 from tests.support.held_calls import held, state_of, told
 from tests.support.policed import DATA, policed
 
+pytestmark = pytest.mark.policed(workers=0)
+
 REVOKE = "/v1/admin/policy/revoke"
 ME = "dev:anonymous"
 NO_PAY = {"acl": {ME: {"actions": ["echo"]}}}
@@ -26,19 +28,18 @@ SHARED = {"acl": {"*": {"actions": ["pay", "echo"]}, "billing": {"actions": ["re
 WENT = ("ApprovalExpired", "deny", None)
 
 
-async def test_a_revoke_ends_the_holds_of_the_right_alone_each_with_its_event_and_its_call(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        payer, pay = await held(core, action_id="pay")
-        _, second = await held(core, action_id="pay")
-        _, echo = await held(core, action_id="echo")
-        status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
-        assert status == 200
-        assert [await state_of(core, one) for one in (pay, second, echo)] == ["expired", "expired", "pending"]
-        assert (await told(core, pay))[-1] == (await told(core, second))[-1] == WENT
-        (event, *_) = await core.events(event_type="ApprovalExpired")
-        assert (event["reason"], event["principal"], event["action_id"]) == ("right_revoked", ME, "pay")
-        assert await core.remaining(payer) == 3
-        assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+async def test_a_revoke_ends_the_holds_of_the_right_alone_each_with_its_event_and_its_call(core: Core) -> None:
+    payer, pay = await held(core, action_id="pay")
+    _, second = await held(core, action_id="pay")
+    _, echo = await held(core, action_id="echo")
+    status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
+    assert status == 200
+    assert [await state_of(core, one) for one in (pay, second, echo)] == ["expired", "expired", "pending"]
+    assert (await told(core, pay))[-1] == (await told(core, second))[-1] == WENT
+    (event, *_) = await core.events(event_type="ApprovalExpired")
+    assert (event["reason"], event["principal"], event["action_id"]) == ("right_revoked", ME, "pay")
+    assert await core.remaining(payer) == 3
+    assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
 
 
 @pytest.mark.parametrize(
@@ -65,19 +66,18 @@ async def test_a_reload_that_takes_a_right_away_ends_what_is_held_by_it(
         assert await state_of(core, pay) == "expired"
 
 
-async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapproved(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        _, pay = await held(core, action_id="pay")
-        core.client.faults["VoidHolds"] = refuses(NotaryUnavailable("the disk is full"))
-        status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
-        assert status == 200
-        answer = await core.operate("POST", f"/v1/approvals/{pay}/approve")
-        assert answer == (503, {"error": "approval_store_unavailable"})
-        await core.services.upkeep.round()
-        assert await state_of(core, pay) == "pending"
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert await state_of(core, pay) == "expired"
+async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapproved(core: Core) -> None:
+    _, pay = await held(core, action_id="pay")
+    core.client.faults["VoidHolds"] = refuses(NotaryUnavailable("the disk is full"))
+    status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
+    assert status == 200
+    answer = await core.operate("POST", f"/v1/approvals/{pay}/approve")
+    assert answer == (503, {"error": "approval_store_unavailable"})
+    await core.services.upkeep.round()
+    assert await state_of(core, pay) == "pending"
+    core.client.faults.clear()
+    await core.services.upkeep.round()
+    assert await state_of(core, pay) == "expired"
 
 
 async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothing(core: Core) -> None:
@@ -98,22 +98,21 @@ async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothin
 
 
 async def test_a_call_that_was_decided_before_its_right_was_lost_and_is_held_after_that_is_not_approved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        decides = core.policy.decide
+    decides = core.policy.decide
 
-        async def loses(question: Question) -> Decision:
-            decision = await decides(question)
-            assert (await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]}))[0] == 200
-            await core.services.upkeep.round()
-            return decision
-
-        monkeypatch.setattr(core.policy, "decide", loses)
-        _, pay = await held(core, action_id="pay")
-        assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+    async def loses(question: Question) -> Decision:
+        decision = await decides(question)
+        assert (await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]}))[0] == 200
         await core.services.upkeep.round()
-        assert await state_of(core, pay) == "expired"
+        return decision
+
+    monkeypatch.setattr(core.policy, "decide", loses)
+    _, pay = await held(core, action_id="pay")
+    assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+    await core.services.upkeep.round()
+    assert await state_of(core, pay) == "expired"
 
 
 class Listing:
@@ -164,6 +163,7 @@ async def test_what_comes_to_be_held_late_ends_with_the_last_look_unless_the_rig
     assert notary.voided == ["late"]
 
 
+@pytest.mark.front
 async def test_an_approval_costs_no_question_while_no_right_was_revoked(core: Core) -> None:
     _, approval_id = await held(core)
     data = PolicyData("v1", {ME: AclEntry(("echo",))})
