@@ -218,9 +218,6 @@ async def test_every_answer_has_a_trace_of_its_own_that_its_events_have_too(core
     assert [one["trace_id"] for one in await core.events(event_type="AdminDrain")] == [trace_of(answer)]
 
 
-# ------------------------------------------------------------------ rates
-
-
 # ------------------------------------------------------------------ who is asking
 
 

@@ -6,15 +6,8 @@ from frontend.errors import GateError
 from frontend.limits.admission import Admission
 from frontend.limits.rates import PER_SECOND, TELL_SECONDS, Rates, SessionRates, TooMuch
 from frontend.limits.sessions import SessionTable
+from tests.frontend.limits.test_bucket import Clock
 from tests.support.shared import views
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(("name", "rate"), PER_SECOND.items())

@@ -11,7 +11,7 @@ from frontend.limits.bucket import SharedBucket
 
 class Clock:
     def __init__(self) -> None:
-        self.now = 100.0
+        self.now = 1000.0
 
     def __call__(self) -> float:
         return self.now

@@ -7,14 +7,7 @@ from frontend.limits.rates import TELL_SECONDS, Rates, SessionRates, TooMuch
 from frontend.limits.sessions import SessionTable
 from frontend.shared.memory import SharedMemory
 from ipc.channel import front_memory as at
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.frontend.limits.test_bucket import Clock
 
 
 def over(clock: Clock, sets: int = at.SESSION_SETS) -> SessionTable:

@@ -292,13 +292,6 @@ def test_any_mapping_gives_a_manifest_or_problems_and_nothing_else(value: dict[s
     assert tree is None or manifest_of(tree, report, has_proxy=False) is not None or report.problems
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_give_a_manifest_or_problems_and_nothing_else(data: bytes) -> None:
-    report = Report("f.yaml")
-    tree = read_bytes(data, report)
-    assert tree is None or manifest_of(tree, report, has_proxy=False) is not None or report.problems
-
-
 def test_of_very_many_unknown_fields_the_first_are_named_and_the_others_counted(read_text: Read) -> None:
     _, problems = read_text(MINIMAL + "".join(f"unknown{number}:\n" for number in range(12_000)))
     assert len(problems) == MOST_UNKNOWN + 1

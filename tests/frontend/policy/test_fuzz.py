@@ -1,5 +1,6 @@
 """Policy folders out of spoilt files: always a policy or problems with places, and never anything else."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def test_spoilt_data_is_data_or_problems_with_lines(data: bytes) -> None:
     outcome = parse_data(text)
     if isinstance(outcome, PolicyData):
         assert 0 < len(outcome.policy_version) <= 128
+        assert outcome.policy_version == json.loads(text)["policy_version"]
         return
     assert outcome
     for problem in policy_problems((f"/p/data.json{one}" for one in outcome), "/p"):

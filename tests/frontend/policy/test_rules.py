@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from frontend.policy.references import MISSING, NoValue, resolve
 from frontend.policy.rules import reads_of, rules_of
@@ -71,14 +69,6 @@ def test_the_default_policy_is_read_whole() -> None:
     assert len(conditions) == 9
     acl = reads_of(rules["gateway", "applies_acl"], rules)
     assert {"input.action_id", "data.acl[input.principal].actions", 'data.acl["*"].actions'} <= set(acl)
-
-
-@given(st.text('abp :=\n"`#{}[]()\\.if', max_size=60).map(lambda text: "package p\n" + text))
-def test_any_text_is_read(text: str) -> None:
-    rules = rules_of({"a.rego": text})
-    for rule in rules.values():
-        assert 1 <= rule.line <= text.count("\n") + 1
-        reads_of(rule, rules)
 
 
 INPUT: dict[str, Any] = {"who": "ann", "n": 1, "deep": {"er": [1]}, "odd": 'a"b'}

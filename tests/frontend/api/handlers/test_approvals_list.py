@@ -60,15 +60,3 @@ async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as
     }
     assert "swordfish" not in str(await listed(core)), "the list shows no request"
     assert (await core.operate("POST", f"{path}/approve"))[0] == 404
-
-
-async def test_an_approval_that_has_expired_is_404_unless_it_is_asked_for(core: Core) -> None:
-    _, approval_id = await held(core, secret="swordfish")
-    path = f"/v1/approvals/{approval_id}"
-    core.clock.ahead = 301
-    assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
-    status, detail = await core.operate("GET", f"{path}?ended=true")
-    assert (status, detail["state"], detail["request"]["secret"]) == (200, "expired", "swordfish")
-    assert detail["shown_hash"].startswith("sha256:")
-    assert (await core.operate("GET", f"{path}?ended=yes"))[0] == 400
-    assert (await core.operate("GET", "/v1/approvals/apr_nothing?ended=true"))[0] == 404

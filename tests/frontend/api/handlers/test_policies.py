@@ -73,23 +73,6 @@ async def test_an_exception_lifts_the_hold_at_once_and_its_removal_brings_it_bac
     assert (await core.operate("GET", "/v1/admin/policy"))[1]["allowlist"] == {}, "an action goes with its last agent"
 
 
-BINDING = {
-    "denied action": ({"denied_actions": {"pay": "not today"}}, (403, "denied_action")),
-    "acl": ({"acl": {ME: {"actions": ["echo"], "sinks": ["http_write"]}}}, (403, "acl")),
-    "sinks of a file": ({"acl": {ME: {"actions": ["pay"], "sinks": ["http_read"]}}}, (200, "allowlist")),
-    "nothing": ({}, (200, "allowlist")),
-}
-
-
-@pytest.mark.parametrize(("data", "outcome"), BINDING.values(), ids=list(BINDING))
-async def test_an_exception_lifts_nothing_but_the_hold(
-    tmp_path: Path, data: dict[str, Any], outcome: tuple[int, str]
-) -> None:
-    async with policed(tmp_path, is_real=True, data=data) as core:
-        assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
-        assert await call(core, "pay") == outcome
-
-
 async def test_sinks_that_stand_in_a_file_are_never_believed(tmp_path: Path) -> None:
     by_hand = {ME: {"actions": ["pay"], "sinks": ["http_write", "mail_send"]}, "idle": {"actions": [], "sinks": ["x"]}}
     async with policed(tmp_path, is_real=True, data={"acl": by_hand}) as core:

@@ -43,19 +43,26 @@ async def test_holds_are_ended_round_after_round(tmp_path: Path) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_an_expired_hold_is_404_to_its_operator_and_still_listed_and_polled(tmp_path: Path) -> None:
+async def test_an_expired_hold_is_404_to_an_operator_who_does_not_ask_for_it_and_is_still_listed(
+    tmp_path: Path,
+) -> None:
     async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
-        agent, approval_id = await held(core)
+        agent, approval_id = await held(core, secret="swordfish")
+        path = f"/v1/approvals/{approval_id}"
         core.clock.ahead = 301
         for swept in (False, True):
             if swept:
                 await core.services.upkeep.round()
-            path = f"/v1/approvals/{approval_id}"
             assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
+            status, detail = await core.operate("GET", f"{path}?ended=true")
+            assert (status, detail["state"], detail["request"]["secret"]) == (200, "expired", "swordfish")
+            assert detail["shown_hash"].startswith("sha256:")
             assert (await core.operate("GET", "/v1/approvals?status=pending"))[1]["count"] == 0
             (item,) = (await core.operate("GET", "/v1/approvals"))[1]["approvals"]
             assert item["state"] == "expired"
             assert b'"state":"expired"' in (await agent.send("GET", f"{path}/poll")).body
+        assert (await core.operate("GET", f"{path}?ended=yes"))[0] == 400
+        assert (await core.operate("GET", "/v1/approvals/apr_nothing?ended=true"))[0] == 404
 
 
 @pytest.mark.parametrize("error", [GONE, ValueError("strange"), RuntimeError("ours")])
