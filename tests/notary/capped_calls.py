@@ -16,11 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ipc.approvals import TTL_SECONDS
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.evidence.events import AuditEvent
-from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal
+from ipc.operations.calls import Closed, HeldByCap, Open, Refusal
 from ipc.operations.caps import ReadCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
-from ipc.operations.intents import INTENT_OUTCOMES, ResolveIntent
+from ipc.operations.intents import INTENT_OUTCOMES
 from notary.store.caps import HELD_SECONDS
 from notary.units.transaction import ENDED_SECONDS
 from tests.notary.lost import lost_call
@@ -28,11 +27,13 @@ from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,
     make_approval,
+    make_approved,
     make_claim,
     make_denial,
     make_expiry,
     make_hold,
     make_open,
+    make_resolution,
     make_result,
     make_terms,
     outcome_text,
@@ -79,13 +80,12 @@ def hold_of(action_id: str, subject: str, caps: tuple[CapUse, ...], now: float) 
 
 def approved_of(held: Hold) -> Open:
     """Open the held call, which alice has claimed."""
-    approver = Approver(held.approval.approval_id, "alice", "jkt", "jti")
     approval = held.approval
     event = call_event(
         action_id=approval.action_id, principal=approval.principal, session_id=approval.session_id,
         request_hash=approval.request_hash,
     )  # fmt: skip
-    return make_open(event=event, caps=held.caps, approver=approver, proof=None)
+    return make_approved(approval, event=event, caps=held.caps)
 
 
 def outcome_of(end: str) -> Any:
@@ -271,8 +271,7 @@ class CappedCalls(RuleBasedStateMachine):
         """An operator says whether it happened."""
         running, intent_id, amount, since = self.lost.pop(0)
         self.pass_time(max(0.0, since + make_terms().timeout_seconds + ENDED_SECONDS - self.now))
-        event = AuditEvent(event_type="IntentResolved", trace_id="trc_1", principal="operator:ops", decision="allow")
-        told = running.front.ask(ResolveIntent(intent_id, end, event))
+        told = running.front.ask(make_resolution(intent_id, end))
         assert told is not None
         assert not told.is_under_way
         self.settle(amount, end)

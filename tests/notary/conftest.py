@@ -11,9 +11,10 @@ import pytest
 from notary.ledger import schema
 from notary.state import NotaryLimits
 from tests.notary.running import Running, patient_waits
-from tests.notary.samples import hooks
+from tests.notary.samples import hooks, make_result
 from tests.support.asking import Asker
 from tests.support.notary_thread import LIMITS
+from tests.support.played_workers import Workers
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
 
@@ -50,6 +51,14 @@ def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.prepare(connection)
         yield connection
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    """Those of the gateway, which outlive its notaries."""
+    workers = Workers(make_result)
+    yield workers
+    workers.close()
 
 
 @pytest.fixture

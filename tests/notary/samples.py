@@ -16,7 +16,8 @@ from ipc.operations.calls import Approver, Closed, GrantTerms, Open, ProofRecord
 from ipc.operations.deliveries import ClaimDeliveries, SettleDelivery
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.holds import Hold, MoveHold
-from ipc.operations.leases import Issue, Revoke
+from ipc.operations.intents import ResolveIntent
+from ipc.operations.leases import Issue, Revoke, RevokeSession
 from ipc.process.clock import iso
 from ipc.settings import WebhookSettings
 from ipc.texts.identifiers import new
@@ -46,6 +47,8 @@ def make_signer(seed: int = 1) -> ReceiptSigner:
     return ReceiptSigner(make_held(seed))
 
 
+ERASED = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
+"""An operator erases values."""
 SIGNER = make_signer()
 JWKS = make_held().jwks()
 
@@ -101,6 +104,18 @@ def make_revoke(above: int = 0, why: str = "", **given: Any) -> Revoke:
     return Revoke(changed(event, **given), above, why)
 
 
+def make_revocation(session_id: str, **given: Any) -> RevokeSession:
+    """The end of a session by an operator; `given` are fields of its event."""
+    event = AuditEvent(event_type="SessionRevoked", trace_id=new("trc_"), principal="operator:o", decision="allow")
+    return RevokeSession(session_id, changed(event, **given))
+
+
+def make_resolution(intent_id: str, outcome: str = "happened", **given: Any) -> ResolveIntent:
+    """How an operator says that a call without a receipt has ended; `given` are fields of its event."""
+    event = AuditEvent(event_type="IntentResolved", trace_id="trc_op", principal="operator:ops", decision="allow")
+    return ResolveIntent(intent_id, outcome, changed(event, **given))
+
+
 def make_event(**given: Any) -> AuditEvent:
     """An event as it is written."""
     fields: dict[str, Any] = {
@@ -142,6 +157,15 @@ def make_open(*, epoch: int = 0, terms: dict[str, Any] | None = None, **given: A
         "worker_id": "", "proof": fresh_proof(),
     }  # fmt: skip
     return Open(**fields | given)
+
+
+def by_alice(approval: ApprovalRecord) -> Approver:
+    return Approver(approval.approval_id, "alice", "thumbprint", "jti")
+
+
+def make_approved(approval: ApprovalRecord, **given: Any) -> Open:
+    """An Open of the call that alice has approved."""
+    return make_open(approver=by_alice(approval), proof=None, **given)
 
 
 def make_approval(*, has_budget: bool = False, **given: Any) -> ApprovalRecord:

@@ -42,14 +42,6 @@ def processes() -> Iterator[list[ForkedNotary]]:
             one.kill()
 
 
-@pytest.fixture
-def workers() -> Iterator[Workers]:
-    """Those of the gateway, which outlive its notaries."""
-    workers = Workers(make_result)
-    yield workers
-    workers.close()
-
-
 def started(settings: Settings, processes: list[ForkedNotary], workers: Workers) -> ForkedNotary:
     processes.append(ForkedNotary(settings, workers))
     processes[-1].ready()

@@ -7,7 +7,6 @@ code for it."""
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -27,7 +26,7 @@ from notary import checkpoint_file
 from notary.programs.offline import main
 from notary.tree.checkpoint import Checkpoint, parted
 from tests.notary.running import ForkedNotary, Running, settings_in, stored
-from tests.notary.samples import make_hold, make_note, make_open, make_result
+from tests.notary.samples import make_hold, make_note, make_open
 from tests.support.asking import Asker
 from tests.support.played_workers import Workers
 from tests.support.strace import injected
@@ -38,14 +37,6 @@ EVENTS = 6
 """Those of `operations`."""
 FLUSHES, LINES = "fdatasync,fsync", "write,ftruncate"
 SOME_WRITES = 8
-
-
-@pytest.fixture
-def workers() -> Iterator[Workers]:
-    """Those of the gateway, which outlive its notaries."""
-    workers = Workers(make_result)
-    yield workers
-    workers.close()
 
 
 @pytest.fixture(scope="module")

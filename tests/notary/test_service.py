@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
@@ -20,7 +19,7 @@ from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, Work
 from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import GetHold, OrphanedHolds
-from ipc.operations.leases import ReadEpoch, RevokeSession
+from ipc.operations.leases import ReadEpoch
 from ipc.process.exits import Exit
 from ipc.settings import ApprovalSettings
 from notary.opening import open_state
@@ -38,6 +37,7 @@ from tests.notary.samples import (
     make_hold,
     make_issue,
     make_note,
+    make_revocation,
     make_revoke,
     record_call,
 )
@@ -246,8 +246,7 @@ def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Runn
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
     units = TransactionRunner(state, PERFORMERS)
     session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    for number, asked in enumerate((RevokeSession(session_id, event), make_revoke()), 2):
+    for number, asked in enumerate((make_revocation(session_id), make_revoke()), 2):
         assert units.perform([Task("front-1", number, asked)])[0].value is not None
     service = Service(state, notary.thread._notarys, {})
     state.forget()

@@ -28,6 +28,7 @@ from tests.notary.samples import call_event, make_open
 Patch = pytest.MonkeyPatch
 GONE = (ChannelClosed, FrameError, OSError)
 CALLS = 5
+Step = Callable[[Running, Patch], None]
 
 
 class Killed(BaseException):
@@ -55,6 +56,20 @@ def end_of(notary: Running, asked: Operation[Any]) -> int:
     with pytest.raises(GONE):
         notary.front.heard(number)
     return number
+
+
+def ends_at(notary: Running, patches: Patch, step: Step, begin: Callable[[], int]) -> tuple[str, int]:
+    """Have the notary end at this step of what `begin` has it do, and start the next one. The front's name, and the
+    number that it asked under."""
+    front = notary.front
+    with patches.context() as patch:
+        step(notary, patch)
+        number = begin()
+        with pytest.raises(GONE):
+            front.heard(number)
+            front.heard(0)  # it was answered, and ends all the same
+    ended(notary)
+    return front.front_id, number
 
 
 def ended(notary: Running) -> None:

@@ -34,10 +34,6 @@ def test_a_disabled_endpoint_does_not_count(backlog: Backlog) -> None:
     assert backlog.configured == {"chat", "pager", "off"}
 
 
-def test_ten_thousand_wait_for_an_endpoint_at_most() -> None:
-    assert Backlog(hooks("chat"), "1.2.3").max_waiting == 10_000
-
-
 def test_deliveries_beyond_the_bound_are_dropped_and_counted(backlog: Backlog) -> None:
     queued = queue(backlog, "chat", 5)
     assert (queued.written, queued.dropped) == ({"chat": 3}, {"chat": 2})

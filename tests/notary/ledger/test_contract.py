@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from contract.evidence import Bundle
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
-from ipc.operations.calls import Approver, Closed
+from ipc.operations.calls import Closed
 from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDelivery, RedeliverDeliveries
 from ipc.operations.evidence import (
     ApprovalTrace,
@@ -20,7 +19,7 @@ from ipc.operations.evidence import (
     ShowReceipt,
     TraceOfApproval,
 )
-from ipc.operations.intents import ListUnresolved, ResolveIntent, ShowIntent
+from ipc.operations.intents import ListUnresolved, ShowIntent
 from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import Cosign, NextCheckpoint
 from notary.tree.merkle import check_consistency
@@ -35,9 +34,11 @@ from tests.notary.samples import (
     claim,
     held_and_claimed,
     hooks,
+    make_approved,
     make_note,
     make_open,
     make_refuse,
+    make_resolution,
     make_result,
     notify,
     record_call,
@@ -122,8 +123,7 @@ def test_an_intent_waits_until_its_end_and_is_listed_meanwhile(kept: Running) ->
 def test_an_intent_that_an_operator_resolves_waits_no_more(kept: Running) -> None:
     intent_id = lost_call(kept)
     kept.clock.time += OVER
-    event = AuditEvent(event_type="IntentResolved", decision="allow", principal="operator:ops", trace_id="trc_op")
-    assert kept.front.ask(ResolveIntent(intent_id, "unknown", event)) is not None
+    assert kept.front.ask(make_resolution(intent_id, "unknown")) is not None
     assert kept.front.ask(ListUnresolved(9)) == []
     assert kept.front.ask(ReadLedger()).unresolved == 0
 
@@ -132,7 +132,7 @@ def test_the_outcome_of_an_approval_is_found_by_its_id(kept: Running) -> None:
     front, approval = kept.front, held_and_claimed(kept.front)
     named = TraceOfApproval(approval.approval_id)
     assert front.ask(named) == ApprovalTrace(None, has_intent=False)
-    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    asked = make_approved(approval)
     number = front.begin(asked)
     assert front.ask(named) == ApprovalTrace(None, has_intent=True)
     closed = front.finish(asked, number, make_result())

@@ -5,17 +5,14 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.evidence.records import EventQuery, KeptFilter
 from ipc.operations.erasing import ErasedKept, EraseKept
 from ipc.operations.evidence import QueryEvents
 from notary.reading import shown_kept
 from tests.notary.running import Running, query
-from tests.notary.samples import NOW, call_event, make_note, make_open, record_call
+from tests.notary.samples import ERASED, NOW, call_event, make_note, make_open, record_call
 from tests.support.asking import Told
-
-ERASED = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
 
 
 def payment(invoice: str, amount: float = 100, iban: str = "3000") -> KeptValues:

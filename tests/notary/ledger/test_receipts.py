@@ -15,8 +15,6 @@ from notary.ledger.receipts import (
     NOT_SIGNED,
     LedgerReceipt,
     ReceiptDecision,
-    Signature,
-    build_receipt,
     decode_receipt,
     encode_receipt,
     envelope_of,
@@ -142,19 +140,3 @@ def test_an_unknown_field_is_refused_because_no_signature_covers_it() -> None:
     fields = receipt_fields(make_receipt()) | {"extra": 1}
     with pytest.raises(ValueError, match="extra"):
         decode_receipt(json.dumps(fields).encode())
-
-
-def test_the_signer_sees_the_canonical_bytes_and_nothing_else() -> None:
-    class Witness:
-        seen: list[bytes] = []  # noqa: RUF012 - one test
-
-        def sign(self, data: bytes) -> Signature:
-            self.seen.append(data)
-            return Signature("00", "k")
-
-    receipt = build_receipt(
-        Witness(), ATTESTED, receipt_id="r", grant_id="g", provider_module_digest="d", provider_receipt={},
-        normalized_result={}, verification_outcome={}, effect_evidence=[], started_at="s", finished_at="f",
-        failure_class="timeout",
-    )  # fmt: skip
-    assert Witness.seen == [envelope_of(receipt)]

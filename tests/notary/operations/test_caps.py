@@ -7,7 +7,7 @@ import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 from ipc.caps import MAX_CAPS, CapReading, CapSum, CapUse
-from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal, Withdraw
+from ipc.operations.calls import Closed, HeldByCap, Open, Refusal, Withdraw
 from ipc.operations.caps import CapSums, ReadCaps, ReadHeldCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
 from notary.operations import capping
@@ -18,6 +18,7 @@ from tests.notary.capped_calls import play
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
+    by_alice,
     call_event,
     make_approval,
     make_claim,
@@ -105,8 +106,7 @@ def test_a_hold_reserves_and_its_approval_does_not_reserve_again(notary: Running
     reading = CapReading(use(), "0", "40")
     assert front.ask(ReadHeldCaps(approval_id)) == (reading,)
     front.ask(make_claim(holding.approval))
-    approver = Approver(approval_id, "alice", "jkt", "jti")
-    assert isinstance(front.ask(asked(approver=approver, proof=None)), Closed)
+    assert isinstance(front.ask(asked(approver=by_alice(holding.approval), proof=None)), Closed)
     assert total(notary) == "40"
     assert front.ask(ReadHeldCaps(approval_id)) == ()
 

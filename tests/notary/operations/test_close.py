@@ -5,13 +5,22 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Approver, Closed
-from ipc.operations.evidence import ShowReceipt, TraceOfApproval
+from ipc.operations.calls import Closed
+from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import GetHold
 from ipc.operations.status import ReadLedger
 from ipc.process.clock import iso
 from tests.notary.running import Running, walk
-from tests.notary.samples import NOW, call, held_and_claimed, make_denial, make_open, make_result, record_call
+from tests.notary.samples import (
+    NOW,
+    call,
+    held_and_claimed,
+    make_approved,
+    make_denial,
+    make_open,
+    make_result,
+    record_call,
+)
 from tests.support.asking import Told
 
 
@@ -86,10 +95,8 @@ def test_an_open_asked_again_by_its_own_front_is_refused_and_the_call_ends_all_t
 def test_an_approval_ends_with_its_call_in_the_same_unit(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
-    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    asked = make_approved(approval)
     number = front.begin(asked)
-    assert notary.workers.of(asked.intent_id).word().is_approved
-    assert front.ask(TraceOfApproval(approval.approval_id)).has_intent
     closed = front.finish(asked, number, make_result())
     ended = front.ask(GetHold(approval.approval_id))
     assert (ended.state, ended.holder) == ("approved", None)
@@ -101,7 +108,7 @@ def test_an_approval_ends_with_its_call_in_the_same_unit(notary: Running) -> Non
 def test_an_approval_that_has_ended_otherwise_stays_unchanged(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
-    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    asked = make_approved(approval)
     number = front.begin(asked)
     assert front.ask(make_denial(approval)).state == "denied"
     front.finish(asked, number, make_result())

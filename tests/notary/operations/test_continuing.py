@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.operations.leases import ListSessions, RevokeSession, SignedLease, TooManySessions
+from ipc.operations.leases import ListSessions, SignedLease, TooManySessions
 from notary.store.continued import CONTINUES_SECONDS
-from tests.notary.operations.test_sessions import ids, revocation
+from tests.notary.operations.test_sessions import ids
 from tests.notary.running import Running
-from tests.notary.samples import NOW, call_event, make_issue, make_open, make_revoke
+from tests.notary.samples import NOW, call_event, make_issue, make_open, make_revocation, make_revoke
 from tests.support.asking import Asker
 from tests.support.gateway import wait_for
 
@@ -84,7 +84,7 @@ def test_a_session_goes_on_at_another_front_and_after_a_start_of_the_notary(nota
 @pytest.mark.parametrize("after", [0, TTL - 1, TTL + CONTINUES_SECONDS - 1])
 def test_a_session_that_was_revoked_is_never_continued(notary: Running, after: float) -> None:
     first = session(notary.front)
-    assert notary.front.ask(revocation(first)) is not None
+    assert notary.front.ask(make_revocation(first)) is not None
     front = notary.restart() if after else notary.front
     notary.clock.time = NOW + after
     assert session(front) != first
@@ -94,7 +94,7 @@ def test_a_session_can_be_revoked_as_long_as_it_can_be_continued(notary: Running
     first = session(notary.front)
     notary.clock.time = NOW + TTL + 1
     assert ids(notary.front) == []
-    assert notary.front.ask(revocation(first)) is not None
+    assert notary.front.ask(make_revocation(first)) is not None
     assert session(notary.front) != first
 
 
@@ -102,7 +102,7 @@ def test_a_revocation_of_a_renewed_session_ends_its_newest_lease(notary: Running
     first = session(notary.front)
     notary.clock.time = NOW + 200
     assert session(notary.front) == first
-    asked: RevokeSession = revocation(first)
+    asked = make_revocation(first)
     notary.front.ask(asked)
     notary.clock.time = NOW + 200 + TTL - 1
     assert notary.front.ask(make_open(event=call_event(session_id=first))).code == "invalid_lease"
@@ -117,6 +117,8 @@ def test_a_session_of_an_older_epoch_is_not_continued(notary: Running) -> None:
 
 def test_a_shorter_lease_is_a_session_of_its_own_so_that_none_ends_before_an_earlier_one(notary: Running) -> None:
     notary.clock.time = NOW + 10
+    first = session(notary.front)
+    assert session(notary.front, ends_at=int(NOW) + 300) != first
     first = session(notary.front)
     notary.clock.time = NOW
     assert session(notary.front) != first

@@ -37,10 +37,6 @@ def of(told: list[dict[str, Any]]) -> list[tuple[str, int | None]]:
     return [(one["trace_id"], one.get("attempts", {}).get("count")) for one in told]
 
 
-def test_the_allowance_is_that_of_the_decision() -> None:
-    assert (REFUSALS_AN_HOUR, WINDOW_SECONDS) == (600, 60.0)
-
-
 def test_refusals_beyond_the_allowance_have_the_first_and_the_last_event_of_a_minute(notary: Running) -> None:
     refuse(notary, FEW + 20)
     assert of(events(notary)) == [(f"trc_{n}", None) for n in range(FEW + 1)]

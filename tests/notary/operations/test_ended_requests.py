@@ -10,7 +10,6 @@ import pytest
 
 from ipc.approvals import read_remains, remains_of
 from ipc.backends.store import ApprovalRecord
-from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from notary.backends.sqlite import connect
 from notary.state import NotaryLimits
@@ -19,6 +18,7 @@ from tests.notary.running import Running, stored
 from tests.notary.samples import (
     DIGEST,
     NOW,
+    by_alice,
     make_approval,
     make_claim,
     make_denial,
@@ -67,7 +67,7 @@ def test_no_byte_of_a_request_is_left_in_any_file_once_its_ended_approval_is_kep
         front.ask(make_claim(kept[name]))
     assert requests_in(notary) == {*kept, "late"}
     front.ask(make_denial(kept["no"]))
-    record_call(front, approver=Approver(kept["yes"].approval_id, "alice", "thumbprint", "jti"))
+    record_call(front, approver=by_alice(kept["yes"]))
     notary.clock.time = NOW + 6
     front.ask(make_expiry(late))
     assert requests_in(notary) == {*kept, "late"}
@@ -92,7 +92,7 @@ def test_an_ended_approval_keeps_its_request_in_one_place(start_notary: StartNot
 
 
 def runs(notary: Running, approval: ApprovalRecord) -> None:
-    record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+    record_call(notary.front, approver=by_alice(approval))
 
 
 def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cut(start_notary: StartNotary) -> None:

@@ -4,13 +4,11 @@ import msgspec
 import pytest
 
 from ipc.backends.store import ApprovalRecord
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import KeptValue, KeptValues
-from ipc.operations.activity import SummariseAudit
 from ipc.operations.erasing import ErasedKept, EraseKept
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import (
-    NOW,
+    ERASED,
     call_event,
     make_approval,
     make_claim,
@@ -21,7 +19,6 @@ from tests.notary.samples import (
 )
 from tests.support.asking import Told
 
-ERASED = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
 SECRET = "Hildegard-of-Bingen"
 OF_PERSON = KeptValues((KeptValue("/name", f'"{SECRET}"'), KeptValue("/amount", "100")), "{name}")
 LEFT = "SELECT count(*) FROM kept_values WHERE value IS NOT NULL"
@@ -52,19 +49,6 @@ def test_the_values_of_one_call_are_erased_and_the_ledger_still_verifies(notary:
     notary.restart()
     assert walk_of(notary).intact
     assert erase(notary, event_id=ended["event_id"]) == ErasedKept(0, 0, None)
-
-
-def test_erased_numbers_leave_the_sums_of_the_overview(notary: Running) -> None:
-    amount = KeptValues((KeptValue("/amount", "987654321"),))
-    notary.front.ask(make_open(kept=amount))
-    hour = int(NOW // 3600)
-    (total,) = notary.front.ask(SummariseAudit(hour, hour + 1, 1)).sums
-    assert total.sum == "987654321"
-    assert erase(notary, principal="uid:1000") == ErasedKept(1, 0, None)
-    assert notary.front.ask(SummariseAudit(hour, hour + 1, 1)).sums == ()
-    notary.stop()
-    files = [file for file in notary.path.parent.rglob("*") if file.is_file()]
-    assert not [file.name for file in files if b"987654321" in file.read_bytes()]
 
 
 def erase_all(notary: Running) -> int:

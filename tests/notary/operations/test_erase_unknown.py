@@ -1,17 +1,13 @@
 """EraseKept and calls without an event of their end: values of an unknown outcome are erased, those of a running call
 stay until it ends. However many there are, of one trace too, repeated operations reach them all."""
 
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import ErasedKept, EraseKept
-from ipc.operations.intents import ResolveIntent
 from notary.operations.erasing import AT_ONCE
 from tests.notary.lost import OVER, lost_call
 from tests.notary.operations.test_erase_kept import LEFT, OF_PERSON, erase, erase_all, has_bytes
 from tests.notary.running import Running, walk_of
-from tests.notary.samples import call_event, make_open
-
-BY = AuditEvent(event_type="IntentResolved", principal="operator:dev", decision="allow", reason="looked")
+from tests.notary.samples import ERASED, call_event, make_open, make_resolution
 
 
 def test_values_of_a_call_whose_outcome_is_unknown_are_erased_and_its_later_end_verifies(notary: Running) -> None:
@@ -23,7 +19,7 @@ def test_values_of_a_call_whose_outcome_is_unknown_are_erased_and_its_later_end_
     assert erase(notary, principal="uid:1000", before=notary.clock.time - OVER) == ErasedKept(0, 0, None)
     assert erase(notary, principal="uid:1000") == ErasedKept(2, 0, None)
     commitments = notary.last_event()["change"]["commitments"]
-    notary.front.ask(ResolveIntent(intent_id, "unknown", BY))
+    notary.front.ask(make_resolution(intent_id, "unknown"))
     notary.stop()
     assert has_bytes(notary) == []
     assert sorted(notary.last_event()["kept"].values()) == sorted(commitments)
@@ -89,7 +85,7 @@ def test_more_unknown_outcomes_than_one_operation_erases_take_several(notary: Ru
     for _ in range(AT_ONCE + 2):
         lost_call(notary, kept=KeptValues((KeptValue("/a", "1"),)))
     notary.clock.time += OVER
-    first = notary.front.ask(EraseKept(AuditEvent(event_type="EvidenceErased", decision="allow"), principal="uid:1000"))
+    first = notary.front.ask(EraseKept(ERASED, principal="uid:1000"))
     assert (first.values, first.next) == (AT_ONCE, 0)
     assert erase_all(notary) == 0
     assert notary.stored(LEFT) == [0]

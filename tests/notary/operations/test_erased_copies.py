@@ -20,9 +20,9 @@ from notary.ledger.encrypted_values import GROUP, VALUE_KEYS, forget_keys, numbe
 from notary.ledger.kept_values import insert, stored_values
 from notary.ledger.key_pages import KeyPages
 from notary.programs.backup import LEDGER, back_up
-from tests.notary.operations.test_erase_kept import ERASED, OF_PERSON
+from tests.notary.operations.test_erase_kept import OF_PERSON
 from tests.notary.running import Running, walk_of
-from tests.notary.samples import NOW, call_event, make_open
+from tests.notary.samples import ERASED, NOW, call_event, make_open
 from tests.support.supervised import wait_until
 
 SALT = bytes(range(16))

@@ -2,15 +2,21 @@
 
 from typing import Any
 
-from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall, Withdraw, WrittenRefusal
-from ipc.operations.evidence import WriteEvent
 from ipc.operations.idempotency import ReadKeptOutput
-from ipc.operations.intents import ResolveIntent
-from ipc.operations.leases import RevokeSession
-from notary.store import call_keys
 from tests.notary.running import Running
-from tests.notary.samples import NOW, call, call_event, fresh_proof, make_issue, make_open, make_result, make_revoke
+from tests.notary.samples import (
+    NOW,
+    call,
+    call_event,
+    fresh_proof,
+    make_issue,
+    make_open,
+    make_resolution,
+    make_result,
+    make_revocation,
+    make_revoke,
+)
 
 KEY = CallKey("k")
 
@@ -52,8 +58,7 @@ def resolved(notary: Running, outcome: str) -> str:
     notary.front.begin(first)
     notary.restart()
     notary.clock.time = NOW + first.terms.timeout_seconds + 61
-    event = WriteEvent(call_event(event_type="IntentResolved", decision="allow")).event
-    assert notary.front.ask(ResolveIntent(first.intent_id, outcome, event)) is not None
+    assert notary.front.ask(make_resolution(first.intent_id, outcome)) is not None
     return first.intent_id
 
 
@@ -119,8 +124,7 @@ def test_a_refused_call_of_a_revoked_lease_gets_no_outcome(notary: Running) -> N
     assert notary.front.ask(Refuse(denied, fresh_proof(), idempotency=KEY)).repeated is not None
     stale = call_event(session_id=lease.session_id, decision="deny", error_code="invalid_lease")
     assert notary.front.ask(Refuse(stale, fresh_proof(), idempotency=KEY)).repeated is None
-    revoked = AuditEvent(event_type="SessionRevoked", trace_id="trc_r", principal="operator:o", decision="allow")
-    notary.front.ask(RevokeSession(lease.session_id, revoked))
+    notary.front.ask(make_revocation(lease.session_id))
     assert notary.front.ask(Refuse(denied, fresh_proof(), idempotency=KEY)).repeated is None
 
 
@@ -140,4 +144,3 @@ def test_a_principal_with_too_many_keys_is_refused_and_forgets_none(notary: Runn
     refused = notary.front.ask(make_open(idempotency=CallKey("c")))
     assert (refused.code, refused.retry_after) == ("too_many_idempotency_keys", 3600)
     assert answer(notary, make_open(idempotency=CallKey("a")))[0] == "already_executed"
-    assert call_keys.MAX_KEYS == 1_000_000

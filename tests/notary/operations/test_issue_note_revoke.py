@@ -105,9 +105,3 @@ def test_a_token_that_has_ended_gives_no_lease(notary: Running) -> None:
     with pytest.raises(Told, match="the token of the caller has ended"):
         notary.front.ask(make_issue(ends_at=int(NOW)))
     assert notary.events() == []
-
-
-def test_a_session_is_not_continued_by_a_lease_that_ends_before_its_last(notary: Running) -> None:
-    first = notary.front.ask(make_issue(jkt="jkt_1"))
-    shorter = notary.front.ask(make_issue(jkt="jkt_1", ends_at=int(NOW) + 40))
-    assert shorter.session_id != first.session_id

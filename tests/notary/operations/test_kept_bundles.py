@@ -7,13 +7,12 @@ import pytest
 from gateway_client import BundleVerdict, verify_bundle
 
 from contract.evidence import Bundle
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.calls import Closed
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import Prove
 from tests.notary.running import Running
-from tests.notary.samples import call_event, make_note, make_open, record_call
+from tests.notary.samples import ERASED, call_event, make_note, make_open, record_call
 
 CALL = call_event(action_version="1.0.0", request_hash="sha256:" + "a" * 64)
 TEXT = 'a "b"\\ \u2028\x1f€𝄞<&>'
@@ -27,7 +26,6 @@ KEPT = KeptValues(
     "{amount}",
 )  # fmt: skip
 OTHERS = "SELECT value, salt FROM kept_values WHERE pointer = '/share'"
-ERASED = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
 
 
 def call(notary: Running, trace_id: str = "trc_own") -> str:

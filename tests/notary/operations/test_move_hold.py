@@ -5,7 +5,6 @@ import time
 import pytest
 
 from ipc.backends.store import ApprovalRecord
-from ipc.operations.calls import Approver
 from ipc.operations.holds import DueHolds, GetHold, ListHolds, MoveHold, OrphanedHolds, UnsettledHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadStore, StoreStatus
@@ -13,6 +12,7 @@ from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
     answered,
+    by_alice,
     changed,
     held_and_claimed,
     make_approval,
@@ -74,7 +74,7 @@ def test_a_call_is_not_given_back_that_was_not_taken(notary: Running) -> None:
 def test_a_claim_whose_call_has_a_receipt_ends_as_approved_with_that_receipt_alone(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
-    _, closed = record_call(front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+    _, closed = record_call(front, approver=by_alice(approval))
     with notary.stranger() as file:
         claimed = ("claimed", "front-1", outcome_text(claimed_by="alice"))
         file.execute("UPDATE approvals SET state = ?, holder = ?, outcome = ?", claimed)

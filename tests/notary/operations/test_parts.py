@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Approver, ProofRecord, UseProof, Withdraw
+from ipc.operations.calls import ProofRecord, UseProof, Withdraw
 from ipc.operations.holds import DueHolds, GetHold, ListHolds, OrphanedHolds, UnsettledHolds
 from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.operations.leases import ListSessions, ReadBudget
@@ -16,6 +16,7 @@ from tests.notary.samples import (
     NOW,
     held_and_claimed,
     make_approval,
+    make_approved,
     make_claim,
     make_denial,
     make_expiry,
@@ -44,7 +45,7 @@ def failed_with(front: Asker, operation: Any) -> tuple[str | None, str | None]:
 
 def approved_call(front: Asker, **given: Any) -> Any:
     approval = held_and_claimed(front, **given)
-    return make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    return make_approved(approval)
 
 
 def begun(front: Asker, asked: Any) -> Withdraw:

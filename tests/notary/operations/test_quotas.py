@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from ipc.operations.calls import Approver, Closed, Open, Refusal, Withdraw
+from ipc.operations.calls import Closed, Open, Refusal, Withdraw
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.leases import ReadBudget, SignedLease, TooManySessions
 from notary.store import quotas
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
+    by_alice,
     call_event,
     changed,
     make_approval,
@@ -112,8 +113,7 @@ def test_an_approved_call_counts_once_and_comes_back_only_if_it_was_not_executed
         approval = make_approval()
         front.ask(held(9, approval=approval))
         front.ask(make_claim(approval))
-        approver = Approver(approval.approval_id, "alice", "thumbprint", "jti-1")
-        opened = asked(9, approver=approver, proof=None)
+        opened = asked(9, approver=by_alice(approval), proof=None)
         if is_withdrawn:
             front.begin(opened)
             front.ask(Withdraw(opened.intent_id, "error", "overloaded"))

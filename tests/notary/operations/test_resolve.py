@@ -1,29 +1,19 @@
 """An operator resolves an intent that has no receipt, and its caller's list of own calls follows."""
 
-from ipc.evidence.events import AuditEvent
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.operations.intents import IntentResolution, ListUnresolved, ResolveIntent
+from ipc.operations.intents import IntentResolution, ListUnresolved
 from ipc.operations.own_calls import ListOwnCalls
 from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
-from tests.notary.samples import make_open, record_call
-
-
-def act(**given: object) -> AuditEvent:
-    fields = {"event_type": "IntentResolved", "decision": "allow", "principal": "operator:ops", "trace_id": "trc_op"}
-    return AuditEvent(**fields | given)  # type: ignore[arg-type]
-
-
-def asked(intent_id: str, outcome: str = "happened", **given: object) -> ResolveIntent:
-    return ResolveIntent(intent_id, outcome, act(**given))
+from tests.notary.samples import make_open, make_resolution, record_call
 
 
 def test_it_leaves_list_and_gauge_with_an_event_and_no_receipt(notary: Running) -> None:
     intent_id = lost_call(notary)
     notary.clock.time += OVER
     (view,) = notary.front.ask(ListUnresolved(5))
-    resolved = notary.front.ask(asked(intent_id, reason="the bank says so"))
+    resolved = notary.front.ask(make_resolution(intent_id, reason="the bank says so"))
     assert resolved == IntentResolution(view.trace_id, view.action_id)
     event = notary.last_event()
     assert event.items() >= {
@@ -35,7 +25,7 @@ def test_it_leaves_list_and_gauge_with_an_event_and_no_receipt(notary: Running) 
     assert notary.front.ask(ReadLedger()).unresolved == 0
     assert notary.front.ask(ReadCheckpoint()).unresolved_intents == 0
     assert walk(notary.front).intact
-    assert notary.front.ask(asked(intent_id)) is None
+    assert notary.front.ask(make_resolution(intent_id)) is None
     assert walk(notary.restart()).intact
     assert notary.front.ask(ListUnresolved(5)) == []
 
@@ -44,38 +34,28 @@ def test_one_that_may_still_end_is_left_alone(notary: Running) -> None:
     call = make_open()
     number = notary.front.begin(call)
     notary.clock.time += OVER
-    assert notary.front.ask(asked(call.intent_id)).is_under_way
+    assert notary.front.ask(make_resolution(call.intent_id)).is_under_way
     worker = notary.workers.of(call.intent_id)
     worker.word()
     notary.workers.end(worker)
     assert notary.front.answer(number).kind == "internal_error"
     recent = lost_call(notary)
-    assert notary.front.ask(asked(recent)).is_under_way
+    assert notary.front.ask(make_resolution(recent)).is_under_way
     assert [view.intent_id for view in notary.front.ask(ListUnresolved(5))] == [recent]
 
 
 def test_an_unreported_call_may_be_resolved_a_minute_after_its_time_limit(notary: Running) -> None:
     intent_id = lost_call(notary, timeout_seconds=30.0)
     notary.clock.time += 30.0 + 60.0 - 0.001
-    assert notary.front.ask(asked(intent_id)).is_under_way
+    assert notary.front.ask(make_resolution(intent_id)).is_under_way
     notary.clock.time += 0.001
-    assert not notary.front.ask(asked(intent_id)).is_under_way
+    assert not notary.front.ask(make_resolution(intent_id)).is_under_way
 
 
 def test_an_ended_or_unknown_intent_is_not_found(notary: Running) -> None:
     call, _ = record_call(notary.front)
     for intent_id in (call.intent_id, "intent_x", ""):
-        assert notary.front.ask(asked(intent_id)) is None
-
-
-def test_the_list_goes_on_with_older_ones_after_the_last_one_of_a_page(notary: Running) -> None:
-    ids = [lost_call(notary) for _ in range(3)]
-    listed: list[str] = []
-    after = None
-    while page := notary.front.ask(ListUnresolved(1, after)):
-        listed += [view.intent_id for view in page]
-        after = listed[-1]
-    assert listed == ids[::-1]
+        assert notary.front.ask(make_resolution(intent_id)) is None
 
 
 KEY = "k" * 43
@@ -91,8 +71,7 @@ def test_a_call_without_an_end_is_listed_until_an_operator_has_found_out_and_aft
     assert states(notary) == ["running"]
     notary.clock.time += OVER
     assert states(notary) == ["unknown"]
-    event = AuditEvent(event_type="IntentResolved", decision="allow", principal="operator:ops", trace_id="trc_op")
-    notary.front.ask(ResolveIntent(intent_id=intent_id, outcome="did_not_happen", event=event))
+    notary.front.ask(make_resolution(intent_id, "did_not_happen"))
     assert states(notary) == ["failed"]
     assert states(notary, "y" * 43) == []
     assert states(notary, principal="uid:1001") == [], "another principal with this key"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Closed, Refusal
 from ipc.operations.holds import DueHolds, GetHold, MoveHold
-from ipc.operations.leases import ListSessions, RevokeSession, SessionRevocation, SessionView
+from ipc.operations.leases import ListSessions, SessionRevocation, SessionView
 from ipc.process.clock import iso
 from ipc.texts.identifiers import new
 from tests.notary.conftest import StartNotary
@@ -21,15 +21,11 @@ from tests.notary.samples import (
     make_issue,
     make_note,
     make_open,
+    make_revocation,
     make_revoke,
 )
 from tests.support.asking import Asker, Told
 from tests.support.notary_thread import LIMITS
-
-
-def revocation(ended: str, **given: Any) -> RevokeSession:
-    event = AuditEvent(event_type="SessionRevoked", trace_id=new("trc_"), principal="operator:o", decision="allow")
-    return RevokeSession(ended, AuditEvent(**{**_fields(event), **given}))
 
 
 def issue(front: Asker, principal: str = "uid:1000", **given: Any) -> Any:
@@ -42,10 +38,6 @@ def issue(front: Asker, principal: str = "uid:1000", **given: Any) -> Any:
 
 def held(front: Asker, session_id: str) -> Any:
     return front.ask(make_hold(make_approval(session_id=session_id)))
-
-
-def _fields(event: AuditEvent) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in ("event_type", "trace_id", "principal", "decision")}
 
 
 def called(front: Asker, session_id: str, **given: Any) -> Any:
@@ -84,7 +76,7 @@ def test_leases_that_were_refused_or_do_not_say_when_they_end_are_passed_over(no
         connection.execute("UPDATE events SET bytes = CAST(json_remove(CAST(bytes AS TEXT), '$.lease') AS BLOB)")
     late = issue(front).session_id
     assert ids(front) == [late]
-    assert front.ask(revocation(old)) is None
+    assert front.ask(make_revocation(old)) is None
 
 
 def test_an_ended_session_is_not_listed(notary: Running) -> None:
@@ -138,7 +130,7 @@ def test_no_call_of_a_revoked_session_is_opened_and_others_are(notary: Running) 
     front = notary.front
     lease, other = issue(front), issue(front).session_id
     ended = lease.session_id
-    assert front.ask(revocation(ended)) == SessionRevocation("uid:1000", iso(NOW + 300))
+    assert front.ask(make_revocation(ended)) == SessionRevocation("uid:1000", iso(NOW + 300))
     event = notary.last_event()
     assert (event["event_type"], event["session_id"], event["principal"]) == ("SessionRevoked", ended, "operator:o")
     told = {"principal": "uid:1000", "lease_jti": lease.lease_jti, "expires_at": iso(NOW + 300)}
@@ -152,7 +144,7 @@ def test_no_call_of_a_revoked_session_is_opened_and_others_are(notary: Running) 
 def test_every_front_gets_a_session_revocation_before_the_answer(notary: Running) -> None:
     front, other = notary.front, notary.attach("another")
     ended = issue(front).session_id
-    front.ask(revocation(ended))
+    front.ask(make_revocation(ended))
     assert front.in_force[-1].revoked == (ended,)
     other.ask(ListSessions(1))
     assert [told.revoked for told in other.in_force] == [(), (ended,)]
@@ -161,31 +153,31 @@ def test_every_front_gets_a_session_revocation_before_the_answer(notary: Running
 def test_to_revoke_again_writes_nothing_and_says_so(notary: Running) -> None:
     front = notary.front
     ended = issue(front).session_id
-    front.ask(revocation(ended))
+    front.ask(make_revocation(ended))
     before = notary.last_event()
-    assert front.ask(revocation(ended)).was_revoked
+    assert front.ask(make_revocation(ended)).was_revoked
     assert notary.last_event() == before
 
 
 def test_a_session_that_does_not_live_can_not_be_revoked(notary: Running) -> None:
     front = notary.front
     over, of_before = issue(front).session_id, issue(front).session_id
-    assert front.ask(revocation("ses_unknown")) is None
+    assert front.ask(make_revocation("ses_unknown")) is None
     front.ask(make_revoke())
-    assert front.ask(revocation(of_before)) is None
+    assert front.ask(make_revocation(of_before)) is None
     notary.clock.time = NOW + 300
-    assert front.ask(revocation(over)) is None
+    assert front.ask(make_revocation(over)) is None
 
 
 def test_a_revocation_outlives_the_notary_and_is_forgotten_with_the_lease(notary: Running) -> None:
     ended = issue(notary.front).session_id
-    notary.front.ask(revocation(ended))
+    notary.front.ask(make_revocation(ended))
     front = notary.restart()
     assert called(front, ended) == Refusal("invalid_lease", "its session was revoked")
     assert front.in_force[-1].revoked == (ended,)
     notary.clock.time = NOW + 360
     late = issue(front).session_id
-    front.ask(revocation(late))
+    front.ask(make_revocation(late))
     assert front.in_force[-1].revoked == (late,)
 
 
@@ -194,7 +186,7 @@ def test_holds_of_a_revoked_session_expire_and_can_not_be_claimed(notary: Runnin
     ended = issue(front).session_id
     mine = held(front, ended).approval.approval_id
     other = front.ask(make_hold()).approval.approval_id
-    front.ask(revocation(ended))
+    front.ask(make_revocation(ended))
     assert front.ask(GetHold(mine)).state == "expired"
     assert front.ask(GetHold(other)).state == "pending"
     assert [one.approval_id for one in front.ask(DueHolds(10))] == [mine]
@@ -206,16 +198,16 @@ def test_no_more_are_revoked_at_once_than_every_front_can_be_told(start_notary: 
     notary = start_notary(limits=replace(LIMITS, revoked_sessions=1))
     front = notary.front
     first, second = (issue(front).session_id for _ in range(2))
-    front.ask(revocation(first))
-    assert front.ask(revocation(second)).is_full
+    front.ask(make_revocation(first))
+    assert front.ask(make_revocation(second)).is_full
     assert isinstance(called(front, second), Closed)
     notary.clock.time = NOW + 360
     third = issue(front).session_id
-    assert not front.ask(revocation(third)).is_full
+    assert not front.ask(make_revocation(third)).is_full
 
 
 def test_a_revoked_session_counts_no_more_for_its_principal(notary: Running) -> None:
     front = notary.front
     ended = issue(front, max_sessions=1).session_id
-    front.ask(revocation(ended))
+    front.ask(make_revocation(ended))
     assert issue(front, max_sessions=1).session_id != ended

@@ -248,8 +248,6 @@ SPOILT: dict[str, tuple[dict[str, Any], str]] = {
     "with no call": ({"max_calls": 0}, "max_calls"),
     "with another claim": ({"extra": 1}, "claims"),
     "with another id": ({"standing_id": "sta_1"}, "standing_id"),
-    "with a text to compare": ({"where": [{"pointer": "/a", "op": "<=", "value": "5"}]}, "claims"),
-    "with one value in a list": ({"where": [{"pointer": "/a", "op": "in", "value": 5}]}, "claims"),
 }
 
 

@@ -9,12 +9,20 @@ from contract.intents import ExpectedFile, SeenFile
 from ipc.evidence.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.messages.attesting import LookAtFile, Seen
-from ipc.operations.calls import Approver, NoSuchWorker
-from ipc.operations.intents import ListUnresolved, Looked, ResolveIntent, ShowIntent, Unverifiable, VerifyIntent
+from ipc.operations.calls import NoSuchWorker
+from ipc.operations.intents import ListUnresolved, Looked, ShowIntent, Unverifiable, VerifyIntent
 from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
-from tests.notary.samples import DIGEST, call_event, held_and_claimed, make_open, record_call
+from tests.notary.samples import (
+    DIGEST,
+    call_event,
+    held_and_claimed,
+    make_approved,
+    make_open,
+    make_resolution,
+    record_call,
+)
 from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
 
@@ -89,11 +97,11 @@ def test_the_event_of_the_outcome_has_what_was_seen_last(notary: Running, worker
     look(notary, worker, intent_id, "absent")
     look(notary, worker, intent_id, "matches", DIGEST)
     notary.restart()  # it is read from the ledger
-    notary.front.ask(ResolveIntent(intent_id, "happened", act(event_type="IntentResolved")))
+    notary.front.ask(make_resolution(intent_id, "happened"))
     event = notary.last_event()
     assert (event["change"], event["seen"]["state"]) == ({"outcome": "happened"}, "matches")
     unseen = lost(notary)
-    notary.front.ask(ResolveIntent(unseen, "unknown", act(event_type="IntentResolved")))
+    notary.front.ask(make_resolution(unseen, "unknown"))
     assert "seen" not in notary.last_event()
 
 
@@ -136,8 +144,7 @@ def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> 
 def test_an_intent_is_shown_with_its_plan_its_call_and_the_approval_that_let_it_run(notary: Running) -> None:
     approval = held_and_claimed(notary.front)
     event = call_event(owner="bob", risk_level="high", policy_rule="with_approval", allowed_sinks=("fs", "http"))
-    approver = Approver(approval.approval_id, "alice", "thumbprint", "jti")
-    call = make_open(event=event, terms={"module_digest": "sha256:" + "b" * 64}, approver=approver, proof=None)
+    call = make_approved(approval, event=event, terms={"module_digest": "sha256:" + "b" * 64})
     notary.front.begin(call)
     shown = notary.front.ask(ShowIntent(call.intent_id))
     assert (shown.owner, shown.risk_level, shown.policy_rule) == ("bob", "high", "with_approval")
@@ -159,7 +166,7 @@ def test_a_look_at_an_intent_that_was_resolved_meanwhile_writes_nothing(notary: 
     intent_id = lost(notary)
     (number,) = notary.front.send(asked(worker, intent_id))
     heard(worker)
-    notary.front.ask(ResolveIntent(intent_id, "unknown", act(event_type="IntentResolved")))
+    notary.front.ask(make_resolution(intent_id, "unknown"))
     worker.tell(Seen(number, "matches", DIGEST))
     assert notary.front.answer(number) == Unverifiable("intent_not_found")
     assert notary.last_event()["event_type"] == "IntentResolved"
@@ -219,7 +226,7 @@ def test_the_age_of_the_oldest_is_of_those_that_no_worker_is_at_work_on(notary: 
     assert (status.unresolved, status.oldest_unresolved) == (2, since)
     later = notary.clock.time
     second = lost(notary)
-    notary.front.ask(ResolveIntent(first, "unknown", act(event_type="IntentResolved")))
+    notary.front.ask(make_resolution(first, "unknown"))
     assert notary.front.ask(ReadLedger()).oldest_unresolved == later
-    notary.front.ask(ResolveIntent(second, "unknown", act(event_type="IntentResolved")))
+    notary.front.ask(make_resolution(second, "unknown"))
     assert notary.front.ask(ReadLedger()).oldest_unresolved is None

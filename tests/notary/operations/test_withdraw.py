@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from ipc.operations.calls import Approver, Refusal, Withdraw, Withdrawn
+from ipc.operations.calls import Refusal, Withdraw, Withdrawn
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadLedger
 from tests.notary.running import Running
-from tests.notary.samples import call_event, held_and_claimed, make_issue, make_open, make_result
+from tests.notary.samples import call_event, held_and_claimed, make_approved, make_issue, make_open, make_result
 from tests.support.asking import Told
 
 ABANDONED = Withdrawn(is_abandoned=True)
@@ -129,7 +129,7 @@ def test_withdrawals_in_one_unit_give_one_call_back(notary: Running) -> None:
 def test_an_approval_fails_with_the_call_that_is_withdrawn(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
-    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    asked = make_approved(approval)
     front.begin(asked)
     front.ask(Withdraw(asked.intent_id, "error", "overloaded"))
     ended = front.ask(GetHold(approval.approval_id))

@@ -112,8 +112,7 @@ def test_a_cosigned_checkpoint_passes_every_verifier(witnessed: Running) -> None
 
 
 @pytest.mark.parametrize("off", [-SKEW_SECONDS, SKEW_SECONDS])
-def test_a_witness_whose_clock_is_five_minutes_off_is_believed(witnessed: Running, off: int) -> None:
-    assert SKEW_SECONDS == 300
+def test_a_witness_whose_clock_is_off_within_the_bound_is_believed(witnessed: Running, off: int) -> None:
     cosigned(witnessed, grown(witnessed), time=NOW + off)
     assert last(witnessed).witnesses[0].size == 1
 

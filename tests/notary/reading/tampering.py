@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from ipc.evidence.kept_values import KeptValue, KeptValues
-from ipc.operations.calls import Approver
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
@@ -25,6 +24,7 @@ from notary.programs.offline import main
 from tests.notary.running import UNDISTURBED, HandClock, Running
 from tests.notary.samples import (
     NOW_MS,
+    by_alice,
     call_event,
     changed,
     claim,
@@ -135,7 +135,7 @@ def recorded(folder: Path) -> Folder:
     front.ask(changed(other, event=changed(other.event, principal="uid:1001")))
     front.ask(make_open(event=call_event(principal="uid:1001"), calls_per_hour=9))
     approved = held_and_claimed(front, front.front_id)
-    record_call(front, approver=Approver(approved.approval_id, "alice", "thumbprint", "jti"))
+    record_call(front, approver=by_alice(approved))
     front.ask(make_hold(calls_per_hour=9))
     front.ask(make_hold(calls_per_hour=9))
     front.ask(make_revoke())

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from ipc.operations.calls import Approver
 from ipc.process.clock import iso
 from ipc.settings import LedgerSettings
 from notary.programs.offline import main
@@ -25,7 +24,7 @@ from notary.signing.keys import rotate
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import holds
 from tests.notary.running import ROOT, Running
-from tests.notary.samples import NOW, make_approval, make_note, make_open, outcome_text, record_call
+from tests.notary.samples import NOW, by_alice, make_approval, make_note, make_open, outcome_text, record_call
 from tests.support.dying_rotation import places_in
 from tests.support.notary_thread import LIMITS
 
@@ -59,7 +58,7 @@ class Case:
             )  # fmt: skip
             with notary.stranger() as store:
                 holds.store(store, approval)  # without the events that a hold has
-            record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+            record_call(notary.front, approver=by_alice(approval))
         notary.clock.time = NOW + CALLS
         notary.front.ask(make_note(event_type="AdminDrain"))
         notary.front.begin(make_open())

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import msgspec
 
 from ipc.messages.sealing import CutLedger, LedgerCut
+from ipc.operations.calls import Open
 from ipc.operations.evidence import ReadCheckpoint
 from notary.operations.cutting import SealedRange
 from notary.programs.offline import main as verifier
 from notary.programs.seal import seal
+from notary.sealing.copying import CopiedRange, copy
 from tests.notary.running import Running
 from tests.notary.samples import NOW, make_note, record_call
 
@@ -30,11 +33,24 @@ def write_calls(notary: Running, start: float, calls: int = CALLS) -> None:
     notary.front.ask(ReadCheckpoint())
 
 
-def write_ages(notary: Running, ages: int = 3) -> None:
-    """Calls of several ages; the first begins at NOW, each AGE seconds later."""
-    for age in range(ages):
+def write_ages(notary: Running, ages: int = 3, more: Iterable[Open] = ()) -> None:
+    """Calls of several ages; the first begins at NOW, each AGE seconds later. `more` are calls of the first age."""
+    write_calls(notary, NOW)
+    for asked in more:
+        notary.clock.time = NOW + 7200  # of the checkpoints of an hour one is kept
+        notary.front.ask(asked)
+    notary.front.ask(ReadCheckpoint())
+    for age in range(1, ages):
         write_calls(notary, NOW + age * AGE)
     notary.stop()
+
+
+def copied_age(notary: Running, folder: Path) -> CopiedRange:
+    """Copy the oldest of three ages while the notary serves; the segment is to be cut off."""
+    for age in range(3):
+        write_calls(notary, NOW + age * AGE)
+    notary.clock.time = NOW + 10 * AGE
+    return copy(notary.settings, NOW + AGE, folder, "uid:7")
 
 
 def seal_age(notary: Running, folder: Path, age: int) -> str:

@@ -9,16 +9,14 @@ import msgspec
 import pytest
 
 from ipc.messages.sealing import LedgerCut
-from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.exporting import EventPosition, FollowingEvents, NextEvents
 from ipc.operations.status import ReadLedger
 from notary.ledger import intents
 from notary.ledger.cut import Cut
 from notary.operations.cutting import _ERASED_SINCE, SealedRange
-from notary.sealing.copying import copy
 from tests.notary.running import Running, query
 from tests.notary.samples import NOW, make_open, record_call
-from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, seal_age, verify, write_calls
+from tests.notary.sealing.sealed_ledger import AGE, asked, copied_age, keys_of, seal_age, verify, write_ages
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
@@ -27,10 +25,7 @@ from tests.support.logs import capture_logs
 @pytest.fixture
 def copied(notary: Running, tmp_path: Path) -> SealedRange:
     """A segment of the oldest calls of a ledger that serves."""
-    for age in range(3):
-        write_calls(notary, NOW + age * AGE)
-    notary.clock.time = NOW + 10 * AGE
-    return copy(notary.settings, NOW + AGE, tmp_path / "segments", "uid:7").sealed
+    return copied_age(notary, tmp_path / "segments").sealed
 
 
 def old_events(notary: Running) -> int:
@@ -95,15 +90,11 @@ def test_its_look_for_erased_values_walks_none_of_the_others_in_a_ledger_of_befo
 
 
 @pytest.fixture
-def cut(notary: Running, tmp_path: Path) -> EventPosition:
+def cut(notary: Running, copied: SealedRange) -> EventPosition:
     """The place at which the ledger was cut, whose older rows are deleted."""
-    for age in range(3):
-        write_calls(notary, NOW + age * AGE)
-    notary.clock.time = NOW + 10 * AGE
-    sealed = copy(notary.settings, NOW + AGE, tmp_path / "segments", "uid:7").sealed
-    asked(notary, sealed)
+    asked(notary, copied)
     wait_for(lambda: not old_events(notary), "the deletion of sealed rows")
-    return EventPosition(sealed.end.events, sealed.end.hash)
+    return EventPosition(copied.end.events, copied.end.hash)
 
 
 def skipped(notary: Running) -> int:
@@ -140,14 +131,7 @@ def of(tail: int, beginning: str = OF_THAT_TIME) -> str:
 @pytest.fixture
 def sealed(notary: Running, tmp_path: Path) -> Running:
     """A ledger with three sealed intents: two of that time, and one whose id says a much later one."""
-    write_calls(notary, NOW)
-    notary.clock.time = NOW + 7200  # of the checkpoints of an hour one is kept
-    for intent_id in (of(5), of(7), of(1, "fffffff0-0000-7")):
-        notary.front.ask(make_open(intent_id=intent_id))
-    notary.front.ask(ReadCheckpoint())
-    for age in (1, 2):
-        write_calls(notary, NOW + age * AGE)
-    notary.stop()
+    write_ages(notary, more=[make_open(intent_id=one) for one in (of(5), of(7), of(1, "fffffff0-0000-7"))])
     seal_age(notary, tmp_path / "segments", 1)
     notary.start()
     assert notary.stored("SELECT count(*) FROM intents WHERE intent_id = ?", of(5)) == [0]

@@ -18,7 +18,7 @@ from notary.sealing.clearing import FIRST_SLICE, SLICE_SECONDS, SliceSize, clear
 from notary.store.own_pages import erasing
 from tests.notary.running import Running, walk
 from tests.notary.samples import NOW, make_note, make_open, record_call
-from tests.notary.sealing.sealed_ledger import AGE, keys_of, seal_age, verify, write_ages, write_calls
+from tests.notary.sealing.sealed_ledger import AGE, keys_of, seal_age, verify, write_ages
 from tests.support.gateway import wait_for
 
 BENT = "CAST(replace(CAST(bytes AS TEXT), '2026', '2025') AS BLOB)"
@@ -27,14 +27,8 @@ BENT = "CAST(replace(CAST(bytes AS TEXT), '2026', '2025') AS BLOB)"
 @pytest.fixture
 def half(notary: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Running:
     """A sealed ledger whose sealing ended after one slice of three events and intents; its kept values are sealed."""
-    write_calls(notary, NOW)
-    notary.clock.time = NOW + 7200  # of the checkpoints of an hour one is kept
-    for _ in range(3):
-        notary.front.ask(make_open(kept=KeptValues((KeptValue("/amount", "100"),))))
-    notary.front.ask(ReadCheckpoint())
-    for age in (1, 2):
-        write_calls(notary, NOW + age * AGE)
-    notary.stop()
+    kept = KeptValues((KeptValue("/amount", "100"),))
+    write_ages(notary, more=[make_open(kept=kept) for _ in range(3)])
     keys_of(notary, tmp_path / "keys.json")
     with monkeypatch.context() as change:
         change.setattr(program, "clear_all", lambda perform, _clock: perform(3))

@@ -9,12 +9,11 @@ import pytest
 
 from ipc.process.clock import iso
 from ipc.process.exits import Exit
-from notary.sealing.copying import copy
 from supervisor.commands.inspect import sealing
 from supervisor.refusal import Refused
 from tests.notary.running import Running
 from tests.notary.samples import NOW
-from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, verify, write_calls
+from tests.notary.sealing.sealed_ledger import AGE, asked, copied_age, keys_of, verify
 
 
 class PlayedSupervisor:
@@ -40,11 +39,8 @@ class Command:
     """The command `gateway ledger seal`, and a segment that the notary was asked to cut off before."""
 
     def __init__(self, notary: Running, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for age in range(3):
-            write_calls(notary, NOW + age * AGE)
-        notary.clock.time = NOW + 10 * AGE
         self.folder = folder / "segments"
-        earlier = copy(notary.settings, NOW + AGE, self.folder, "uid:7")
+        earlier = copied_age(notary, self.folder)
         self.earlier = earlier.segment.path
         self.supervisor = PlayedSupervisor(notary, [msgspec.json.encode(earlier.sealed).decode()])
         parser = argparse.ArgumentParser()

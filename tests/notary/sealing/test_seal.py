@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
 from notary.sealing.segment import digest_of, write_segment
 from tests.notary.running import Running
-from tests.notary.samples import NOW, make_open, make_result
+from tests.notary.samples import ERASED, NOW, make_open, make_result
 from tests.notary.sealing.sealed_ledger import AGE, CALLS, events_in, keys_of, seal_age, verify, write_ages, write_calls
 
 
@@ -100,8 +99,7 @@ def test_kept_values_go_with_their_events(notary: Running, tmp_path: Path) -> No
     notary.front.ask(ReadCheckpoint())
     notary.clock.time = NOW + AGE
     notary.front.ask(make_open(kept=kept))
-    event = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
-    notary.front.ask(EraseKept(event, event_id=erased))
+    notary.front.ask(EraseKept(ERASED, event_id=erased))
     write_calls(notary, NOW + AGE + 1)
     notary.stop()
     seal_age(notary, tmp_path / "segments", 1)

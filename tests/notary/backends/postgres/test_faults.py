@@ -17,6 +17,7 @@ from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from notary.database import DatabaseGone
 from notary.opening import open_state
 from tests.notary.backends.order import budgeted
+from tests.notary.backends.postgres.conftest import postgres_of
 from tests.notary.backends.redis.test_faults import told
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, query, walk_of
@@ -108,11 +109,7 @@ def breaks_at_commit(
 ) -> PostgresDatabase:
     """Have the connection break at the COMMIT of the next unit that writes, which the server has done by then or not,
     and something happen at that moment."""
-    assert notary.thread is not None
-    postgres = notary.thread.state.database
-    assert isinstance(postgres, PostgresDatabase)
-    line = postgres._line
-    assert line is not None
+    postgres, line = postgres_of(notary)
     execute, asked = line.execute, list[str]()
 
     def breaking(statement: Any, *more: Any) -> Any:
@@ -176,10 +173,7 @@ def test_a_unit_is_not_answered_if_no_server_can_be_asked_about_it(
 def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(
     notary: Running, postgres_server: PostgresServer
 ) -> None:
-    assert notary.thread is not None
-    postgres = notary.thread.state.database
-    assert isinstance(postgres, PostgresDatabase)
-    line = postgres._line
+    postgres, line = postgres_of(notary)
     assert told(notary, make_note()) == ""
     postgres_server.ask("ALTER SYSTEM SET default_transaction_read_only = on")
     postgres_server.ask("SELECT pg_reload_conf()")
@@ -215,10 +209,7 @@ FOR EACH ROW EXECUTE FUNCTION refuse()"""
 def test_a_failure_at_the_commit_fails_no_other_operation_and_keeps_the_connection(
     notary: Running, postgres_server: PostgresServer, database: str
 ) -> None:
-    assert notary.thread is not None
-    postgres = notary.thread.state.database
-    assert isinstance(postgres, PostgresDatabase)
-    line = postgres._line
+    postgres, line = postgres_of(notary)
     for change in (REFUSES, AT_COMMIT):
         postgres_server.ask(change, database=database)
     asked = make_note(), make_note(reason="refused"), make_note()

@@ -1,8 +1,9 @@
 """Bundles of calls that keep values, of a ledger on PostgreSQL."""
 
 from ipc.operations.erasing import EraseKept
-from tests.notary.operations.test_kept_bundles import ERASED, VALUES, bundle_of, call, verdict_of
+from tests.notary.operations.test_kept_bundles import VALUES, bundle_of, call, verdict_of
 from tests.notary.running import Running
+from tests.notary.samples import ERASED
 
 
 def test_a_shared_ledger_proves_kept_values_and_their_erasure(notary: Running) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from ipc.operations.evidence import ReadCheckpoint
-from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
+from notary.backends.postgres.database import TAKE_TURN
 from tests.notary.backends.order import GONE, Killed, budgeted, end_of, ended, left
+from tests.notary.backends.postgres.conftest import postgres_of
 from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, walk_of
 from tests.notary.samples import make_issue, make_note
@@ -36,11 +37,7 @@ def collected() -> Iterator[None]:
 
 def kill_before_commit(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the notary end just before COMMIT of its next unit that writes."""
-    assert notary.thread is not None
-    database = notary.thread.state.database
-    assert isinstance(database, PostgresDatabase)
-    line = database._line
-    assert line is not None
+    _, line = postgres_of(notary)
     execute, asked = line.execute, list[str]()
 
     def ending(statement: Any, *more: Any) -> Any:

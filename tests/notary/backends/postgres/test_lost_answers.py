@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ipc.operations.calls import Closed
-from notary.backends.postgres.database import PostgresDatabase
 from tests.notary.backends.losing import Losing
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, bury, left
+from tests.notary.backends.postgres.conftest import postgres_of
 from tests.notary.backends.postgres.test_kills import collected  # noqa: F401 - what ends here leaves things open, too
 from tests.notary.backends.redis.test_lost_answers import (  # noqa: F401 - what holds for one ledger holds for the other
     comes_back,
@@ -54,11 +54,7 @@ def test_a_debit_stays_taken_where_the_ledger_has_its_unit_and_could_not_say_so(
     distant: Running, way: Losing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
-    assert distant.thread is not None
-    postgres = distant.thread.state.database
-    assert isinstance(postgres, PostgresDatabase)
-    line = postgres._line
-    assert line is not None
+    postgres, line = postgres_of(distant)
     execute = line.execute
 
     def breaking(statement: Any, *more: Any) -> Any:
@@ -119,11 +115,7 @@ def hold_commit(
     running: Running, is_committing: threading.Event, goes_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Make the next COMMIT slow, and end the notary before the server answers it."""
-    assert running.thread is not None
-    postgres = running.thread.state.database
-    assert isinstance(postgres, PostgresDatabase)
-    line = postgres._line
-    assert line is not None
+    _, line = postgres_of(running)
     execute = line.execute
 
     def holding(statement: Any, *more: Any) -> Any:

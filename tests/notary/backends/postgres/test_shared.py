@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Closed, HeldByCap
 from ipc.operations.evidence import QueryEvents, ReadCheckpoint
 from ipc.operations.holds import GetHold
 from ipc.operations.intents import ListUnresolved
-from ipc.operations.leases import ListSessions, ReadEpoch, RevokeSession
+from ipc.operations.leases import ListSessions, ReadEpoch
 from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import Cosign, NextCheckpoint
 from ipc.settings import LedgerSettings, StoreSettings
@@ -35,6 +34,7 @@ from tests.notary.samples import (
     make_note,
     make_open,
     make_result,
+    make_revocation,
     make_revoke,
     record_call,
 )
@@ -167,11 +167,11 @@ def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary)
     session_id = one.front.ask(make_issue(max_calls=3)).session_id
     (shown,) = other.front.ask(ListSessions(10)).sessions
     assert (shown.session_id, shown.calls_remaining) == (session_id, 3)
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    assert other.front.ask(RevokeSession(session_id, event)) is not None
+    revoked = make_revocation(session_id)
+    assert other.front.ask(revoked) is not None
     assert one.front.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
     assert one.front.ask(ListSessions(10)).sessions == []
-    again = one.front.ask(RevokeSession(session_id, event))
+    again = one.front.ask(revoked)
     assert again is not None
     assert again.was_revoked
 

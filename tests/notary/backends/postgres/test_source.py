@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from notary.reading.source import NotReadable, Source, opened, written_state
-from notary.sealing.copying import copy
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk_of
-from tests.notary.samples import NOW, make_note, make_open, record_call
-from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, seal_age, verify, write_ages, write_calls
+from tests.notary.samples import make_note, make_open, record_call
+from tests.notary.sealing.sealed_ledger import asked, copied_age, keys_of, seal_age, verify, write_ages
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.postgres_server import PostgresServer
@@ -78,10 +77,7 @@ def test_a_postgresql_and_its_segments_verify_together(notary: Running, tmp_path
 
 
 def test_a_postgresql_is_sealed_while_its_gateway_serves(notary: Running, tmp_path: Path) -> None:
-    for age in range(3):
-        write_calls(notary, NOW + age * AGE)
-    notary.clock.time = NOW + 10 * AGE
-    sealed = copy(notary.settings, NOW + AGE, tmp_path / "segments", "").sealed
+    sealed = copied_age(notary, tmp_path / "segments").sealed
     assert asked(notary, sealed).problem is None
     record_call(notary.front)
     wait_for(lambda: not asked(notary, sealed).left, "the deletion of sealed rows")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.operations.erasing import ErasedKept, EraseKept
 from ipc.operations.evidence import QueryEvents
@@ -19,17 +18,23 @@ from tests.notary.backends.order import GONE, ended
 from tests.notary.conftest import StartNotary
 from tests.notary.operations.test_erase_kept import OF_PERSON, SECRET, with_request
 from tests.notary.running import Running, walk_of
-from tests.notary.samples import changed, make_approval, make_claim, make_denial, make_hold, make_note, make_open
+from tests.notary.samples import (
+    ERASED,
+    changed,
+    make_approval,
+    make_claim,
+    make_denial,
+    make_hold,
+    make_note,
+    make_open,
+)
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
 
 pytestmark = [pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 Patch = pytest.MonkeyPatch
-WANTED = EraseKept(
-    AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for"),
-    principal="uid:1000",
-)
+WANTED = EraseKept(ERASED, principal="uid:1000")
 READERS = {"string": ("GET",), "hash": ("HGETALL",), "zset": ("ZRANGE", "0", "-1"), "set": ("SMEMBERS",),
            "list": ("LRANGE", "0", "-1")}  # fmt: skip
 

@@ -39,13 +39,6 @@ def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(
     assert isinstance(notary.front.ask(asked), SignedLease)
 
 
-def test_the_proof_of_an_undone_unit_stays_used(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    order.applied(notary, monkeypatch)
-    end_of(notary, UseProof(ProofRecord("p", NOW)))
-    ended(notary)
-    assert not notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
-
-
 def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
     assert notary.thread is not None

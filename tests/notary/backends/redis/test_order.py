@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ipc.operations.holds import GetHold, Hold
 from tests.notary.backends import order
-from tests.notary.backends.order import CALLS, GONE, changed_proof, ended, left
+from tests.notary.backends.order import CALLS, Step, changed_proof, end_of, ended, ends_at, left
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_approval, make_hold, make_issue, make_note
 from tests.support.asking import Told
@@ -18,7 +17,6 @@ pytestmark = [
     pytest.mark.usefixtures("patient_backends"),
 ]
 DECISIONS = Path(__file__).resolve().parents[4] / "docs" / "decisions" / "backends.md"
-Step = Any
 
 
 def budgeted_hold(notary: Running) -> Hold:
@@ -41,9 +39,7 @@ def test_a_unit_that_ends_here_is_in_neither(notary: Running, step: Step, monkey
     asked = budgeted_hold(notary)
     with monkeypatch.context() as patch:
         step(notary, patch)
-        (number,) = notary.front.send(asked)
-        with pytest.raises(GONE):
-            notary.front.heard(number)
+        end_of(notary, asked)
     ended(notary)
     check_agreement(notary, asked, is_there=False)
     assert not notary.front.ask(changed_proof(asked)).is_repeated
@@ -55,14 +51,7 @@ def test_a_unit_that_ends_here_is_in_both_and_is_answered_again(
     notary: Running, step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = budgeted_hold(notary)
-    with monkeypatch.context() as patch:
-        step(notary, patch)
-        (number,) = notary.front.send(asked)
-        with pytest.raises(GONE):
-            notary.front.heard(number)
-            notary.front.heard(0)  # it was answered, and ends all the same
-    before = notary.front.front_id
-    ended(notary)
+    before, number = ends_at(notary, monkeypatch, step, lambda: notary.front.send(asked)[0])
     check_agreement(notary, asked, is_there=True)
     again = notary.asked_again(before, {number: asked})
     assert again.answer(number).approval.approval_id == asked.approval.approval_id
@@ -77,9 +66,7 @@ def test_a_unit_in_doubt_is_in_neither_when_the_ledger_went_on_and_the_notary_en
         order.doubted(notary, patch)
         with pytest.raises(Told, match="unavailable"):
             notary.front.ask(asked)
-        (number,) = notary.front.send(make_note())
-        with pytest.raises(GONE):
-            notary.front.heard(number)
+        end_of(notary, make_note())
     ended(notary)
     check_agreement(notary, asked, is_there=False, others=1)
 
@@ -90,9 +77,7 @@ def test_a_unit_that_was_undone_by_one_that_ended_is_undone_once(
     asked = budgeted_hold(notary)
     with monkeypatch.context() as patch:
         order.recovered(notary, patch)
-        (number,) = notary.front.send(asked)
-        with pytest.raises(GONE):
-            notary.front.heard(number)
+        end_of(notary, asked)
     ended(notary)
     check_agreement(notary, asked, is_there=False)
 

@@ -10,11 +10,10 @@ import msgspec
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from ipc.evidence.events import AuditEvent
-from ipc.operations.calls import Approver, Closed, Open, ProofRecord, Refusal, UseProof
+from ipc.operations.calls import Closed, Open, ProofRecord, Refusal, UseProof
 from ipc.operations.caps import SumCap
 from ipc.operations.holds import MoveHold, OrphanedHolds
-from ipc.operations.leases import ListSessions, ReadBudget, Revoke, RevokeSession, SignedLease
+from ipc.operations.leases import ListSessions, ReadBudget, Revoke, SignedLease
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
@@ -26,11 +25,13 @@ from tests.notary.samples import (
     call_event,
     fresh_proof,
     held_and_claimed,
+    make_approved,
     make_claim,
     make_hold,
     make_issue,
     make_note,
     make_open,
+    make_revocation,
     make_revoke,
     outcome_text,
 )
@@ -94,8 +95,7 @@ def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(start: Star
     one, other = start("one"), start("other")
     other.look_no_more()
     session_id = one.front.ask(make_issue()).session_id
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    one.front.ask(RevokeSession(session_id, event))
+    one.front.ask(make_revocation(session_id))
     opened = other.front.ask(make_open(event=call_event(session_id=session_id)))
     assert (opened.code, opened.cause) == ("invalid_lease", "its session was revoked")
     assert other.front.in_force[-1].revoked == (session_id,)
@@ -109,8 +109,7 @@ def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_ano
     ahead.clock.time += 3 * 3600
     sessions = {running: running.front.ask(make_issue()).session_id for running in (one, ahead)}
     for running, session_id in sessions.items():
-        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-        running.front.ask(RevokeSession(session_id, event))
+        running.front.ask(make_revocation(session_id))
     started = one.restart()
     assert started.ask(make_open(event=call_event(session_id=sessions[one]))).code == "invalid_lease"
 
@@ -119,8 +118,7 @@ def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other
     one, other = start("one"), start("other")
     sessions = {one.front.ask(make_issue()).session_id for _ in range(3)}
     for session_id in sessions:
-        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-        one.front.ask(RevokeSession(session_id, event))
+        one.front.ask(make_revocation(session_id))
 
     def has_heard() -> bool:
         other.front.ask(make_note())
@@ -132,8 +130,7 @@ def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other
 def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
     one, began = start(), time.monotonic()
     session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    one.front.ask(RevokeSession(session_id, event))
+    one.front.ask(make_revocation(session_id))
     one.front.ask(make_hold(calls_per_hour=5))
     one.front.ask(UseProof(fresh_proof()))
     # A key that has expired meanwhile (-2), such as the probe of a start, did have an expiry.
@@ -177,8 +174,7 @@ def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_anoth
     current = one.front.ask(make_revoke()).current
     proven_before = other.front.ask(make_open(proof=None))
     assert (proven_before.code, str(current) in proven_before.cause) == ("invalid_lease", True)
-    approver = Approver(approved.approval_id, "alice", "thumbprint", "jti")
-    assert other.front.ask(make_open(proof=None, approver=approver)).code == "plan_integrity"
+    assert other.front.ask(make_approved(approved)).code == "plan_integrity"
 
 
 def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_has_not_heard_of(
@@ -242,8 +238,7 @@ def test_a_session_that_one_gateway_has_revoked_is_continued_by_neither(start: S
     first = session(one)
     one.clock.time = other.clock.time = one.clock.time + 200
     assert session(other) == first
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    assert one.front.ask(RevokeSession(first, event)) is not None
+    assert one.front.ask(make_revocation(first)) is not None
     for passed in (0, 250):
         one.clock.time = other.clock.time = one.clock.time + passed
         assert first not in (session(one), session(other))

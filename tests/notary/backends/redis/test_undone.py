@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall
 from ipc.operations.caps import ReadHeldCaps, SumCap
 from ipc.operations.holds import GetHold, Hold
 from ipc.operations.intents import ResolveIntent
-from ipc.operations.leases import RevokeSession, SignedLease, TooManySessions
+from ipc.operations.leases import SignedLease, TooManySessions
 from ipc.operations.standing import RevokeStanding
 from ipc.settings import OperatorSettings
 from tests.notary.backends import order
+from tests.notary.backends.order import Step, ends_at
 from tests.notary.capped_calls import POINTER, WINDOWS, approved_of, hold_of, opening_of, outcome_of, uses_of
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import OVER
@@ -34,6 +34,8 @@ from tests.notary.samples import (
     make_hold,
     make_issue,
     make_open,
+    make_resolution,
+    make_revocation,
 )
 
 pytestmark = [
@@ -46,27 +48,12 @@ UNDONE = (order.applied, order.recovered)
 AT_STEPS = pytest.mark.parametrize(
     "step", [*UNDONE, order.committed, order.answered], ids=lambda step: str(step.__name__)
 )
-Step = Callable[..., None]
 
 
 @pytest.fixture
 def notary(start: StartNotary) -> Running:
     """One notary with operators."""
     return start(operators=(*OPERATORS, OperatorSettings("alice")))
-
-
-def ends_at(notary: Running, monkeypatch: pytest.MonkeyPatch, step: Step, begin: Callable[[], int]) -> tuple[str, int]:
-    """Have the notary end at this step of what `begin` has it do, and start the next one. The front's name, and the
-    number that it asked under."""
-    front = notary.front
-    with monkeypatch.context() as patch:
-        step(notary, patch)
-        number = begin()
-        with pytest.raises(order.GONE):
-            front.heard(number)
-            front.heard(0)  # it was answered, and ends all the same
-    order.ended(notary)
-    return front.front_id, number
 
 
 def spending(value: str, **given: Any) -> Open:
@@ -129,8 +116,7 @@ def unresolved(notary: Running, outcome: str) -> ResolveIntent:
     notary.front.begin(first)
     notary.restart()
     notary.clock.time += OVER
-    by = AuditEvent(event_type="IntentResolved", principal="operator:dev", decision="allow", reason="looked")
-    return ResolveIntent(first.intent_id, outcome, by)
+    return make_resolution(first.intent_id, outcome)
 
 
 def revocation(notary: Running) -> RevokeStanding:
@@ -241,8 +227,8 @@ def test_a_session_whose_end_is_undone_counts_among_those_of_its_principal_again
     notary: Running, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
     session_id = notary.front.ask(make_issue(max_sessions=1)).session_id
-    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    ends_at(notary, monkeypatch, step, lambda: notary.front.send(RevokeSession(session_id, event))[0])
+    revoked = make_revocation(session_id)
+    ends_at(notary, monkeypatch, step, lambda: notary.front.send(revoked)[0])
     assert isinstance(notary.front.ask(make_issue(max_sessions=1)), TooManySessions)
-    assert notary.front.ask(RevokeSession(session_id, event)) is not None
+    assert notary.front.ask(revoked) is not None
     assert isinstance(notary.front.ask(make_issue(max_sessions=1)), SignedLease)

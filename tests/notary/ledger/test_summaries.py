@@ -1,10 +1,13 @@
-"""Summaries of calls in notifications: made of kept values when they are sent, never stored with the delivery."""
+"""Summaries of calls: in notifications made of kept values when they are sent, never stored with the delivery; in a
+list of held calls beside the request, with which they go."""
 
 import json
 
+from ipc.approvals import summary_of
 from ipc.evidence.kept_values import KeptValue, KeptValues
+from ipc.operations.holds import ListedHolds, ListHolds
 from tests.notary.running import Running
-from tests.notary.samples import claim, make_hold, make_open
+from tests.notary.samples import changed, claim, make_approval, make_claim, make_denial, make_hold, make_open
 
 KEPT = KeptValues((KeptValue("/amount", "12345.5"), KeptValue("/to", '"acct-7"')), "{amount} EUR to {to}")
 
@@ -27,3 +30,20 @@ def test_a_value_that_was_erased_before_the_delivery_is_not_sent(telling: Runnin
     telling.start()
     (data,) = [json.loads(one.payload)["data"] for one in claim(telling.front)]
     assert data["summary"] == "erased"
+
+
+def listed_summary(kept: Running) -> str | None:
+    page: ListedHolds = kept.front.ask(ListHolds(None, 9))
+    (one,) = page.approvals
+    return summary_of(one.body).summary
+
+
+def test_a_list_has_the_summary_of_a_call_until_it_is_decided(kept: Running) -> None:
+    approval = make_approval()
+    approval = changed(approval, body=approval.body[:-1] + ',"summary":"12345.5 EUR"}')
+    kept.front.ask(make_hold(approval))
+    assert listed_summary(kept) == "12345.5 EUR"
+    kept.front.ask(make_claim(approval))
+    assert listed_summary(kept) == "12345.5 EUR"
+    kept.front.ask(make_denial(approval))
+    assert listed_summary(kept) is None
