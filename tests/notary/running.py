@@ -139,7 +139,7 @@ class Running:
         self.path = folder / "ledger.sqlite3"
         self.clock = HandClock()
         self.settings = settings_in(folder, **settings)
-        self.thread: NotaryThread | None = None
+        self._thread: NotaryThread | None = None
         self.lives = 0
         self.workers = Workers(make_result)
         self._askers: list[Asker] = []
@@ -149,15 +149,20 @@ class Running:
     def start(self) -> Asker:
         """Start one; its front is `front`, another one than before, as fronts that start again are."""
         places = patient_places(self.settings) if self.is_patient else NOT_LOOKED_UP
-        self.thread = NotaryThread(self.settings, self.clock, limits=self.limits, places=places)
+        self._thread = NotaryThread(self.settings, self.clock, limits=self.limits, places=places)
         self.workers.tie_all(self.thread.tell)
         self.lives += 1
         self.front = self.attach(f"front-{self.lives}")
         return self.front
 
+    @property
+    def thread(self) -> NotaryThread:
+        """That of this life."""
+        assert self._thread is not None
+        return self._thread
+
     def attach(self, front_id: str) -> Asker:
         """One more front."""
-        assert self.thread is not None
         asker = Asker(self.thread.attach(front_id), self.path, front_id, self.workers, lambda: self.deliverer)
         self._askers.append(asker)
         return asker
@@ -165,7 +170,6 @@ class Running:
     @property
     def remote(self) -> RemoteUnits:
         """The part of this life's notary that asks a Redis."""
-        assert self.thread is not None
         remote = self.thread._service._remote
         assert remote is not None
         return remote
@@ -180,23 +184,21 @@ class Running:
     def deliverer(self) -> Deliverer:
         """The deliverer of this life, attached when it is wanted first."""
         if self._deliverer is None:
-            assert self.thread is not None
             self._deliverer = Deliverer(self.thread.attach_deliverer(f"deliverer-{self.lives}"), self.path)
             self._askers.append(self._deliverer)
         return self._deliverer
 
     def event_reader(self) -> EventReader:
         """An exporter, which follows the one before."""
-        assert self.thread is not None
         reader = EventReader(self.thread.attach_exporter(), self.path)
         self._askers.append(reader)
         return reader
 
     def stop(self) -> None:
         """End the notary, whether anybody has read its answers or not."""
-        if self.thread is not None:
-            self.thread.stop()
-            self.thread = None
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
         for asker in self._askers:
             asker.close()
         self._askers.clear()
@@ -337,6 +339,5 @@ class ForkedNotary(NotaryProcess):
 
 def walk_of(notary: Running) -> ChainReport:
     """The same wherever the ledger is, as its notary sees it between two units."""
-    assert notary.thread is not None
     with opened(Source(notary.settings.ledger.url or str(notary.path))) as connection:
         return _walked(connection)

@@ -40,7 +40,6 @@ def notes(notary: Running) -> list[str]:
 
 
 def state_of(notary: Running) -> NotaryState:
-    assert notary.thread is not None
     return notary.thread.state
 
 

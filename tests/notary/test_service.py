@@ -86,7 +86,6 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_no_other_does(no
 
 
 def test_the_supervisor_is_notified_of_each_front_without_a_channel(notary: Running) -> None:
-    assert notary.thread is not None
     assert notary.thread.hears() == NotaryReady()
     notary.attach("again")
     assert notary.attach("again").ask(ReadEpoch()) == 0
@@ -100,11 +99,10 @@ def test_the_supervisor_is_notified_of_each_front_without_a_channel(notary: Runn
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_notary_ends_on_request_and_when_its_supervisor_is_gone(notary: Running, is_told: bool) -> None:
     thread = notary.thread
-    assert thread is not None
     assert thread.hears() == NotaryReady()
     record_call(notary.front)
     (thread.stop if is_told else thread.leave)()
-    notary.thread = None
+    notary._thread = None
     assert thread.code is (Exit.OK if is_told else Exit.ORPHANED)
     assert walk(notary.start()).intact
 
@@ -179,7 +177,6 @@ def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_
 @pytest.fixture
 def service(notary: Running, tmp_path: Path) -> Iterator[Service]:
     """A service that does not run, with its own state."""
-    assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
     yield Service(state, notary.thread._notarys, {})
     state.database.close()
@@ -242,7 +239,6 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
 
 
 def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Running, tmp_path: Path) -> None:
-    assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
     units = TransactionRunner(state, PERFORMERS)
     session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id

@@ -36,7 +36,6 @@ class Killed(BaseException):
 
 
 def stores_of(notary: Running) -> Stores:
-    assert notary.thread is not None
     stores = notary.thread.state.stores
     assert stores is not None
     return stores
@@ -80,10 +79,9 @@ def ended(notary: Running) -> None:
 
 def bury(notary: Running) -> None:
     """Let go of a notary that ended."""
-    assert notary.thread is not None
     notary.thread._thread.join(30)
     notary.thread._control.close()
-    notary.thread = None
+    notary._thread = None
 
 
 def changed_proof(asked: Hold) -> Hold:
@@ -107,12 +105,10 @@ def _ending(patch: Patch, after: Callable[..., Any] | None = None) -> Callable[.
 
 
 def begun(notary: Running, patch: Patch) -> None:
-    assert notary.thread is not None
     patch.setattr(notary.thread._service._units, "_performed", _ending(patch))
 
 
 def read(notary: Running, patch: Patch) -> None:
-    assert notary.thread is not None
     patch.setattr(notary.thread._service._units, "_remember", _ending(patch))
 
 
@@ -138,7 +134,6 @@ def committed(notary: Running, patch: Patch) -> None:
 
 
 def _at_commit(notary: Running, patch: Patch, *, is_done: bool) -> None:
-    assert notary.thread is not None
     database, stores = notary.thread.state.database, stores_of(notary)
     unit = database.unit
 

@@ -345,7 +345,6 @@ def test_a_claim_of_a_front_that_lives_is_ended_by_that_one(notary: Running) -> 
     approval = held_and_claimed(other, "another")
     assert_refused(notary, make_denial(approval))
     other.close()
-    assert notary.thread is not None
     notary.thread.hears()
     assert notary.front.ask(make_denial(approval)).state == "denied"
 

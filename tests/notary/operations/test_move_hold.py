@@ -145,7 +145,6 @@ def test_claims_of_fronts_that_are_gone_are_found(notary: Running) -> None:
     assert orphans() == set(), "whoever is attached lives, whatever the asking front was told at its start"
     for asker in leaving.values():
         asker.close()
-        assert notary.thread is not None
         notary.thread.hears()
     assert (orphans("f1"), orphans(), orphans("f1", "f2")) == ({"f2"}, {"f1", "f2"}, set())
 

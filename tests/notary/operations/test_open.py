@@ -37,7 +37,6 @@ def grant(notary: Running) -> tuple[str, str]:
 
 
 def test_an_open_writes_the_intent_and_signs_a_grant_for_this_very_plan(notary: Running) -> None:
-    assert notary.thread is not None
     asked = make_open(terms={"plan_hash": "sha256:plan"})
     notary.front.begin(asked)
     grant_id, token = grant(notary)

@@ -75,7 +75,6 @@ def test_a_redelivered_letter_waits_once_with_fresh_attempts_and_an_event(tellin
     assert telling.last_event()["reason"] == "3 deliveries of chat wait again"
     assert listed(telling.front).waiting == {"chat": 3, "pager": 3}
     assert listed(telling.front).given_up == {}
-    assert telling.thread is not None
     assert telling.thread.state.backlog.waiting == {"chat": 3, "pager": 3}
     assert claim(telling.front, now=LATER - 1) == []
     again = claim(telling.front, now=LATER, until=LATER + 1)
@@ -96,7 +95,6 @@ def test_a_single_event_can_be_redelivered(telling: Running) -> None:
 def test_no_more_wait_again_than_there_is_room_for_and_the_oldest_first(telling: Running) -> None:
     events = given_up(telling, 4)
     notify(telling.front)
-    assert telling.thread is not None
     telling.thread.state.backlog.max_waiting = 3
     assert telling.front.ask(redeliver()) == Requeued(2, 2)
     assert telling.front.ask(redeliver()) == Requeued(0, 2)

@@ -80,7 +80,6 @@ def test_a_call_that_is_withdrawn_while_its_worker_ends_is_cut(notary: Running) 
         reached.set()
         go_on.wait(60)
 
-    assert notary.thread is not None
     notary.thread.guard_opens(hold_up)
     front.send(make_open())
     assert reached.wait(60)

@@ -221,9 +221,7 @@ def test_a_cosignature_that_comes_late_hides_no_newer_checkpoint_from_a_start(wi
     assert checkpoint_file.newest(witnessed.folder / "checkpoints") == new
     assert signed(witnessed) == new
     assert last(witnessed).witnesses[0].size == said(old).size
-    thread = witnessed.thread
-    assert thread is not None
-    signers = thread.state.signers
+    signers = witnessed.thread.state.signers
     witnessed.stop()
     with closing(sqlite3.connect(witnessed.path)) as ledger:
         continued = check_continued(ledger, witnessed.folder, signers)

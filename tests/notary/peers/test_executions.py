@@ -33,7 +33,6 @@ class Alone:
     """Executions without a notary around them, a worker of theirs, and a call that it has the word for."""
 
     def __init__(self, notary: Running) -> None:
-        assert notary.thread is not None
         notary.thread.state.limits = replace(LIMITS, begun_seconds=3600.0)
         self.state = notary.thread.state
         self.worker, self.poll = PlayedWorker("front-1"), select.epoll()

@@ -46,7 +46,6 @@ BREAKS: dict[str, Breaks] = {
 def test_a_worker_that_breaks_its_word_is_given_up_and_nothing_is_written_of_what_it_says(
     notary: Running, name: str
 ) -> None:
-    assert notary.thread is not None
     assert notary.thread.hears() == NotaryReady()
     front, worker, sound = notary.front, notary.workers.start("front-1"), notary.workers.start("front-1")
     asked, others = make_open(), make_open()
@@ -70,7 +69,6 @@ def test_a_worker_that_breaks_its_word_is_given_up_and_nothing_is_written_of_wha
 
 
 def test_a_worker_that_tells_of_calls_before_it_had_any_word_is_not_believed(notary: Running) -> None:
-    assert notary.thread is not None
     assert notary.thread.hears() == NotaryReady()
     worker = notary.workers.start("front-1")
     for number in range(MAX_AHEAD + 1):  # as many could be left of a notary before
@@ -83,7 +81,6 @@ def test_a_worker_that_tells_of_calls_before_it_had_any_word_is_not_believed(not
 
 
 def test_a_worker_that_takes_nothing_is_given_up_before_it_holds_up_anybody(notary: Running) -> None:
-    assert notary.thread is not None
     assert notary.thread.hears() == NotaryReady()
     front, worker = notary.front, notary.workers.start("front-1")
     unfit = make_open(worker_id=worker.worker_id, intent_id="no id")  # refused, and the worker told so

@@ -87,7 +87,6 @@ def settings_text(notary: Running) -> str:
 
 def asked(notary: Running, sealed: SealedRange | str) -> LedgerCut:
     """The answer of the notary that serves."""
-    assert notary.thread is not None
     text = sealed if isinstance(sealed, str) else msgspec.json.encode(sealed).decode()
     notary.thread.tell(CutLedger("cut-1", text))
     while not isinstance(told := notary.thread.hears(), LedgerCut):

@@ -180,7 +180,6 @@ def test_an_internal_error_is_reported_with_its_part_and_its_name_alone(
     def fails(unit: Transaction, asked: Any) -> None:
         raise RuntimeError("a secret text")
 
-    assert notary.thread is not None
     handlers = notary.thread._service._units._handlers
     monkeypatch.setitem(handlers, type(make_note()), fails)
     answered = notary.front.heard(notary.front.send(make_note())[0])
@@ -284,7 +283,6 @@ def test_a_fronts_answer_does_not_depend_on_the_number_of_endpoints(
 
 @pytest.mark.parametrize("operation", [make_note(), ReadLedger(), ListDeliveries(None, 5), make_refuse()])
 def test_a_deliverer_that_asks_for_anything_but_deliveries_loses_its_channel(telling: Running, operation: Any) -> None:
-    assert telling.thread is not None
     deliverer = telling.deliverer
     with pytest.raises((ChannelClosed, ConnectionError)):
         deliverer.ask(operation)
@@ -303,7 +301,6 @@ def test_a_front_that_asks_for_deliveries_loses_its_channel(telling: Running, op
 
 
 def test_rolled_back_deliveries_count_neither_as_waiting_nor_as_dropped(telling: Running) -> None:
-    assert telling.thread is not None
     front, backlog = telling.front, telling.thread.state.backlog
     for number in front.send(*[make_refuse()] * 3, UNWRITABLE):
         front.heard(number)

@@ -53,7 +53,6 @@ def test_the_first_checkpoint_is_announced_with_its_note_and_wakes_the_deliverer
     telling.front.ask(make_note())
     shown = telling.front.ask(ReadCheckpoint())
     (told,) = wait_for(lambda: payloads(telling), "a delivery")
-    assert telling.thread is not None
     made = opened_checkpoint(told["data"]["checkpoint"], public_keys(telling.thread.state.signers))
     assert told == {
         "type": KIND, "id": told["id"], "timestamp": made.time, "gateway_version": telling.settings.version,
@@ -89,9 +88,8 @@ def test_a_quiet_gateway_stays_quiet_once_it_has_told(telling: Running) -> None:
     assert payloads(telling) == []
     assert telling.front.ask(ReadCheckpoint()) == before
     assert len(telling.events()) == before.size == 1
-    thread = telling.thread
-    assert thread is not None
-    assert thread._service._announcements.patience() == thread._service._checkpoints.patience() == inf
+    service = telling.thread._service
+    assert service._announcements.patience() == service._checkpoints.patience() == inf
     telling.restart()
     telling.stop()
     assert payloads(telling) == []

@@ -47,7 +47,6 @@ def said(logs: list[Any]) -> list[tuple[str, int]]:
 
 def configure(notary: Running, *names: str, disabled: str = "") -> None:
     """Have the notary follow a reload that leaves these endpoints."""
-    assert notary.thread is not None
     rows = tuple(changed(row, disable=row.name == disabled) for row in hooks(*names))
     reloadable = reloadable_of(msgspec.structs.replace(notary.settings, webhooks=rows))
     notary.thread.tell(FollowSettings("r", reloadable))

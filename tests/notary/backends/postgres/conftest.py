@@ -18,7 +18,6 @@ def ledger(postgres_server: PostgresServer, database: str) -> LedgerSettings:
 
 def postgres_of(notary: Running) -> tuple[PostgresDatabase, Any]:
     """Its database, and the connection that it writes on."""
-    assert notary.thread is not None
     postgres = notary.thread.state.database
     assert isinstance(postgres, PostgresDatabase)
     assert postgres._line is not None

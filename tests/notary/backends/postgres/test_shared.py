@@ -249,7 +249,6 @@ def test_any_history_of_repeated_calls_on_postgresql_is_the_tables(
 def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
     notary: Running, postgres_server: PostgresServer, database: str
 ) -> None:
-    assert notary.thread is not None
     with read_only(postgres_server, database):
         wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")
     wait_for(lambda: told(notary, ReadLedger()) == "", "the ledger")
@@ -257,7 +256,6 @@ def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
 
 
 def test_a_unit_that_takes_no_room_does_not_count_as_recovery(notary: Running) -> None:
-    assert notary.thread is not None
     state = notary.thread.state
     state.is_failing = True
     assert notary.front.ask(ReadEpoch()) == 0

@@ -41,7 +41,6 @@ def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(
 
 def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
-    assert notary.thread is not None
     stores, database = stores_of(notary), notary.thread.state.database
     assert isinstance(database, SqliteDatabase)
     apply: Callable[[Changes, int], None] = stores.apply

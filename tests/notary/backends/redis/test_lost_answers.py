@@ -196,7 +196,6 @@ def test_a_debit_whose_unit_the_ledger_took_unheard_stays_taken_where_it_went_on
 
 def commit_unheard(distant: Running, patched: pytest.MonkeyPatch, follow: Callable[[], None]) -> None:
     """The next unit that changes Redis: the ledger has it and does not say so, and then this happens."""
-    assert distant.thread is not None
     database, stores = distant.thread.state.database, stores_of(distant)
     unit = database.unit
 

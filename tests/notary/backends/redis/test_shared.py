@@ -189,7 +189,6 @@ def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_h
 def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeypatch: pytest.MonkeyPatch) -> None:
     one = start()
     sessions = [one.front.ask(make_issue(max_calls=2)).session_id for _ in range(4)]
-    assert one.thread is not None
     assert one.thread.state.stores is not None
     client, asked = one.thread.state.stores.client, list[int]()
     many = client.many
