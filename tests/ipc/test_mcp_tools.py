@@ -22,13 +22,6 @@ def test_the_digest_covers_name_description_and_input_schema_in_canonical_json()
     assert tool_digest(TOOL) == "sha256:" + hashlib.sha256(text).hexdigest()
 
 
-@pytest.mark.parametrize(
-    "change", [{"name": "write"}, {"description": "Reads any file."}, {"inputSchema": {"type": "object"}}]
-)
-def test_a_tool_that_says_something_else_has_another_digest(change: dict[str, Any]) -> None:
-    assert tool_digest({**TOOL, **change}) != tool_digest(TOOL)
-
-
 @pytest.mark.parametrize("more", [{"title": "Read"}, {"annotations": {"readOnlyHint": True}}, {"_meta": {"x": 1}}])
 def test_members_that_are_not_pinned_do_not_change_the_digest(more: dict[str, Any]) -> None:
     assert tool_digest({**TOOL, **more}) == tool_digest(TOOL)

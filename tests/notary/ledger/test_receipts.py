@@ -66,11 +66,6 @@ def test_no_signed_field_can_be_changed(name: str) -> None:
     assert SIGNER.status(changed(receipt, **{name: other})) == "signature_invalid"
 
 
-def test_a_hash_that_is_not_that_of_the_signed_bytes_is_noticed() -> None:
-    receipt = changed(make_receipt(), result_hash="sha256:" + "0" * 64)
-    assert SIGNER.status(receipt) == "signature_invalid"
-
-
 def _deep(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):

@@ -28,6 +28,8 @@ from tests.notary.samples import make_note
 from tests.support.naive_tree import naive_root
 from tests.support.notary_thread import LIMITS
 
+TREE_TAKEN_OUT = "DROP TABLE tiles", "DROP TABLE checkpoints", "ALTER TABLE events DROP COLUMN leaf"
+
 
 @dataclass
 class Audited:
@@ -81,7 +83,7 @@ def test_a_kept_checkpoint_reveals_a_ledger_with_its_tree_removed(audited: Audit
     broken = audited.check().broken
     assert broken is not None
     assert "of schema 4, which had no tree, and it has one" in broken.reason
-    audited.execute("DROP TABLE tiles", "DROP TABLE checkpoints", "ALTER TABLE events DROP COLUMN leaf")
+    audited.execute(*TREE_TAKEN_OUT)
     findings = audited.check()
     assert (findings.broken, findings.events, findings.signed) == (None, 3, 0)
     broken = audited.check(has_kept=True).broken
@@ -90,8 +92,7 @@ def test_a_kept_checkpoint_reveals_a_ledger_with_its_tree_removed(audited: Audit
 
 
 def test_the_logs_key_reveals_a_ledger_with_its_tree_removed(audited: Audited) -> None:
-    without_tree = ("DROP TABLE tiles", "DROP TABLE checkpoints", "ALTER TABLE events DROP COLUMN leaf")
-    audited.execute("UPDATE meta SET value = '4' WHERE key = 'schema'", *without_tree)
+    audited.execute("UPDATE meta SET value = '4' WHERE key = 'schema'", *TREE_TAKEN_OUT)
     broken = audited.check(has_signers=True).broken
     assert broken is not None
     assert "no checkpoint commits to it" in broken.reason

@@ -39,15 +39,21 @@ async def approve(core: Core, name: str, approval_id: str) -> int:
     return (await core.ask("POST", path, b"", proof)).status
 
 
+@asynccontextmanager
+async def two_hosts(folder: Path, store: StoreSettings, *actions: Any, **given: Any) -> AsyncIterator[Sequence[Core]]:
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    async with (
+        front_core(folder / "one", *actions, store=store, **given) as one,
+        front_core(folder / "other", *actions, store=store, **given) as other,
+    ):
+        yield one, other
+
+
 async def test_of_last_approvals_at_two_hosts_at_once_one_executes_the_call(
     tmp_path: Path, store: StoreSettings
 ) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "other").mkdir()
-    async with (
-        front_core(tmp_path / "one", store=store, operators=OPERATORS, approvals=OF_TWO) as one,
-        front_core(tmp_path / "other", store=store, operators=OPERATORS, approvals=OF_TWO) as other,
-    ):
+    async with two_hosts(tmp_path, store, operators=OPERATORS, approvals=OF_TWO) as (one, other):
         for _ in range(ROUNDS):
             _, approval_id = await held(one)
             assert await approve(other, "ada", approval_id) == 202
@@ -71,20 +77,8 @@ async def test_of_last_approvals_at_two_hosts_at_once_one_executes_the_call(
             assert granted in ([["ada", "bob"]], [["ada", "eve"]])
 
 
-@asynccontextmanager
-async def two_hosts(folder: Path, store: StoreSettings) -> AsyncIterator[Sequence[Core]]:
-    operators = operators_of(GROUPS)
-    for name in ("one", "other"):
-        (folder / name).mkdir()
-    async with (
-        front_core(folder / "one", store=store, operators=operators) as one,
-        front_core(folder / "other", store=store, operators=operators) as other,
-    ):
-        yield one, other
-
-
 def test_any_history_of_approvals_at_two_hosts_is_the_models(tmp_path: Path, store: StoreSettings) -> None:
-    with town(partial(two_hosts, tmp_path, store)) as running_town:
+    with town(partial(two_hosts, tmp_path, store, operators=operators_of(GROUPS))) as running_town:
 
         class AtTwoHosts(QuorumHistories):
             town = running_town
@@ -92,19 +86,8 @@ def test_any_history_of_approvals_at_two_hosts_is_the_models(tmp_path: Path, sto
         run_state_machine_as_test(AtTwoHosts, settings=FEW)
 
 
-@asynccontextmanager
-async def keyed_hosts(folder: Path, store: StoreSettings) -> AsyncIterator[Sequence[Core]]:
-    for name in ("one", "other"):
-        (folder / name).mkdir()
-    async with (
-        front_core(folder / "one", *ACTIONS, store=store) as one,
-        front_core(folder / "other", *ACTIONS, store=store) as other,
-    ):
-        yield one, other
-
-
 def test_any_history_of_repeated_calls_at_two_hosts_is_the_tables(tmp_path: Path, store: StoreSettings) -> None:
-    with town(partial(keyed_hosts, tmp_path, store)) as running_town:
+    with town(partial(two_hosts, tmp_path, store, *ACTIONS)) as running_town:
 
         class KeyedAtTwoHosts(KeyedHistories):
             town = running_town
