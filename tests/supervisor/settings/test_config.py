@@ -1,38 +1,26 @@
 """The configuration gives settings or every problem at once, each with its place and its mend."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings
-from supervisor.settings.config import check
-from supervisor.settings.document import Document, parse_document
-from supervisor.settings.kind import PathContext
-from supervisor.settings.problems import Problem, in_order, report
+from supervisor.settings.problems import in_order, report
 from supervisor.settings.sections.operators import digest_of
+from tests.supervisor.settings.parsed import FOLDER, NEEDED, checked
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 KEY = "key-ada-" + "0a" * 16
 JKT = "x" * 42 + "w"
 
 
-def problems_of(text: str, environ: Mapping[str, str] | None = None, folder: Path = Path("/etc/gateway")) -> list[str]:
-    context = PathContext(folder, environ or {})
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
+def problems_of(text: str, folder: Path = FOLDER) -> list[str]:
+    loaded = checked(text, folder)
     assert (loaded.settings is None) == bool(loaded.problems)
     return [str(problem) for problem in in_order(loaded.problems)]
 
 
-def with_context(
-    parsed: tuple[Document, list[Problem]], context: PathContext
-) -> tuple[Document, PathContext, list[Problem]]:  # fmt: skip
-    document, problems = parsed
-    return document, context, problems
-
-
-def settings_of(text: str, folder: Path = Path("/etc/gateway")) -> Settings:
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(folder, {})))
+def settings_of(text: str, folder: Path = FOLDER) -> Settings:
+    loaded = checked(text, folder)
     assert loaded.settings is not None, loaded.problems
     return loaded.settings
 
@@ -112,18 +100,15 @@ drain_second = 3
 
 
 def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
-    document, problems = parse_document("g.toml", (NEEDED + "a = 1").encode())
-    loaded = check(document, PathContext(Path("/"), {}), problems)
-    assert report(loaded.problems).endswith('unknown key "a".\n1 problem, nothing started.\n')
-    empty = check(parse_document("e.toml", b"")[0], PathContext(Path("/"), {}), [])
-    assert "2 problems, nothing started." in report(empty.problems)
+    assert report(checked(NEEDED + "a = 1").problems).endswith('unknown key "a".\n1 problem, nothing started.\n')
+    assert "2 problems, nothing started." in report(checked("").problems)
 
 
 def test_of_very_many_problems_a_person_is_told_the_first_hundred_with_a_likely_name_each_and_how_many_there_are() -> (
     None
 ):
     text = "".join(f"lease_ttl_second_{number} = 1\n" for number in range(150)) + NEEDED
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(Path("/"), {})))
+    loaded = checked(text)
     lines = report(loaded.problems).splitlines()
     assert lines[99] == 'g.toml:100  unknown key "lease_ttl_second_99". Did you mean lease_ttl_seconds?'
     assert lines[100:] == ["… and 50 more.", "150 problems, nothing started."]
@@ -132,7 +117,7 @@ def test_of_very_many_problems_a_person_is_told_the_first_hundred_with_a_likely_
 
 def test_a_setting_is_judged_unless_it_or_anything_around_or_in_it_is_unread() -> None:
     text = NEEDED + 'limits = 1\n[workers.http]\nmax = "x"\nmin_spare = 1\n'
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(Path("/"), {})))
+    loaded = checked(text)
     judged = {
         path: loaded.is_judged(*path)
         for path in [
@@ -199,6 +184,10 @@ def test_a_setting_is_judged_unless_it_or_anything_around_or_in_it_is_unread() -
         ("limits.drain_seconds = inf", "must be a number of seconds"),
         ("limits.drain_seconds = -1", "must be 0.1 or more"),
         ("workers.http.max = 0", "must be 1 or more"),
+        ("approvals.keep_days = 0", "must be 1 or more"),
+        ("approvals.keep_days = 3651", "must be 3650 or less"),
+        ("evidence.keep_days = -1", "must be 0 or more"),
+        ("evidence.keep_days = 3651", "must be 3650 or less"),
         ("workers.compute.min_spare = 13", "must not be above workers.compute.max = 12"),
         ("workers.http = {min_spare = 13, max = 12}", "must not be above workers.http.max = 12"),
         ('workers.compute.max = "auto"', "must be a whole number"),
@@ -247,8 +236,7 @@ def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) ->
 @pytest.mark.parametrize("form", ["$CREDENTIALS_DIRECTORY/secrets.json", "${CREDENTIALS_DIRECTORY}/secrets.json"])
 def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
     text = NEEDED + f'secrets.file = "{form}"'
-    context = PathContext(Path("/etc/gateway"), {"CREDENTIALS_DIRECTORY": "/run/credentials/gateway"})
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
+    loaded = checked(text, environ={"CREDENTIALS_DIRECTORY": "/run/credentials/gateway"})
     assert loaded.settings is not None
     assert loaded.settings.secrets.file == "/run/credentials/gateway/secrets.json"
     assert "CREDENTIALS_DIRECTORY is not set" in problems_of(text)[0]

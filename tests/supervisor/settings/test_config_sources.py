@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from ipc.settings import Settings
 from supervisor.settings.config import check, open_document
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
 from supervisor.settings.problems import in_order
-from tests.supervisor.settings.test_config import NEEDED
+from tests.supervisor.settings.parsed import NEEDED, checked
 
 
 def loaded_with(tmp_path: Path, text: str, **environ: str) -> tuple[Settings | None, list[str]]:
@@ -80,8 +78,7 @@ def test_problems_of_the_environment_are_named_by_variable_after_those_of_the_fi
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_toml_is_the_only_problem(raw: bytes, said: str) -> None:
-    document, problems = parse_document("g.toml", raw)
-    loaded = check(document, PathContext(Path("/"), {}), problems)
+    loaded = checked(raw)
     assert [said in str(problem) for problem in loaded.problems] == [True], loaded.problems
 
 
@@ -117,8 +114,7 @@ DOCUMENT = st.lists(
 
 @given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
-    document, problems = parse_document("g.toml", raw)
-    loaded = check(document, PathContext(Path("/etc/gateway"), {}), problems)
+    loaded = checked(raw)
     assert (loaded.settings is None) == bool(loaded.problems)
     assert all("\n" not in str(problem) for problem in loaded.problems)
 

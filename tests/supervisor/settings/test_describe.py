@@ -10,11 +10,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from supervisor.settings.config import check
 from supervisor.settings.describe import configuration_schema
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
-from tests.supervisor.settings.test_config import JKT, NEEDED
+from tests.supervisor.settings.parsed import NEEDED, checked
+from tests.supervisor.settings.test_config import JKT
 from tests.supervisor.settings.test_config_sources import DOCUMENT
 from tests.supervisor.test_cli import PRODUCTION, here
 
@@ -30,8 +28,7 @@ NOT_A_MATTER_OF_FORM = re.compile(
 
 
 def problems_of(text: str) -> list[str]:
-    document, problems = parse_document("g.toml", text.encode())
-    return [str(problem) for problem in check(document, PathContext(Path("/etc/gateway"), {}), problems).problems]
+    return [str(problem) for problem in checked(text).problems]
 
 
 def test_the_schema_is_one() -> None:

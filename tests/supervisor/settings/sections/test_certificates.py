@@ -1,16 +1,12 @@
 """`[[identity.certificates]]` in the configuration."""
 
-from pathlib import Path
-
 import pytest
 
 from ipc.configuration.certificates import CertificateSettings
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
 from supervisor.settings.sections.certificates import MAX_CERTIFICATES
+from tests.supervisor.settings.parsed import checked, with_rows
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 EDGE = "[identity]\nedge_uids = [991]\n"
 ISSUER = """[[identity.issuers]]
 name = "corp"
@@ -26,9 +22,7 @@ def row(san: str, principal: str, more: str = "") -> str:
 
 
 def loaded(*tables: str, head: str = EDGE) -> Loaded:
-    text = NEEDED + head + "".join(f"[[identity.certificates]]\n{table}\n" for table in tables)
-    document, problems = parse_document("g.toml", text.encode())
-    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
+    return checked(with_rows("identity.certificates", tables, head))
 
 
 def test_a_name_has_the_documented_defaults() -> None:

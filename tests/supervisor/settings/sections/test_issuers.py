@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from ipc.configuration.issuers import IssuerSettings, SubjectMapping
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
 from supervisor.settings.sections.issuers import MAX_ISSUERS
+from tests.supervisor.settings.parsed import checked, with_rows
 
 RSA = {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "k"}
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 EDGE = "[identity]\nedge_uids = [991]\n"
 TABLE = """name = "corp"
 issuer = "https://login.example"
@@ -37,9 +35,7 @@ def loaded(tmp_path: Path) -> Load:
         (tmp_path / f"{name}.jwks").write_text(json.dumps({"keys": [RSA]}))
 
     def load(*tables: str, head: str = EDGE) -> Loaded:
-        text = NEEDED + head + "".join(f"[[identity.issuers]]\n{table}\n" for table in tables)
-        document, problems = parse_document("g.toml", text.encode())
-        return check(document, PathContext(tmp_path, {}), problems)
+        return checked(with_rows("identity.issuers", tables, head), tmp_path)
 
     return load
 

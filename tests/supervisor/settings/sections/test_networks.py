@@ -5,23 +5,19 @@ from pathlib import Path
 import pytest
 
 from ipc.configuration.networks import ClientCertificate, NetworkSettings
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
 from supervisor.settings.sections.networks import MAX_NETWORKS, MAX_RULES
+from tests.supervisor.settings.parsed import FOLDER, checked, with_rows
 from tests.support.certificates import made_certificate
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 NAME, DOMAINS, RANGES = 'name = "billing"', 'domains = ["billing.corp.example"]', 'ranges = ["10.20.0.0/16"]'
 
 
-def loaded(*tables: str, folder: Path = Path("/etc/gateway")) -> Loaded:
-    text = NEEDED + "".join(f"[[egress.networks]]\n{table}\n" for table in tables)
-    document, problems = parse_document("g.toml", text.encode())
-    return check(document, PathContext(folder, {}), problems)
+def loaded(*tables: str, folder: Path = FOLDER) -> Loaded:
+    return checked(with_rows("egress.networks", tables), folder)
 
 
-def said_of(*lines: str, folder: Path = Path("/etc/gateway")) -> list[str]:
+def said_of(*lines: str, folder: Path = FOLDER) -> list[str]:
     return [str(problem) for problem in loaded("\n".join(lines), folder=folder).problems]
 
 

@@ -6,18 +6,15 @@ from pathlib import Path
 import pytest
 
 from ipc.configuration.telemetry import OtlpSettings
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
+from tests.supervisor.settings.parsed import NEEDED, checked
 from tests.support.authority import Authority
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n[telemetry.otlp]\n'
 ENDPOINT = 'endpoint = "http://127.0.0.1:4318"\n'
 
 
 def loaded(tmp_path: Path, table: str) -> Loaded:
-    document, problems = parse_document("g.toml", (NEEDED + table).encode())
-    return check(document, PathContext(tmp_path, {}), problems)
+    return checked(f"{NEEDED}[telemetry.otlp]\n{table}", tmp_path)
 
 
 def texts(tmp_path: Path, table: str) -> str:

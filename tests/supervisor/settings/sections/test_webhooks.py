@@ -7,20 +7,16 @@ import pytest
 
 from ipc.settings import WEBHOOK_KINDS, Settings, WebhookSettings
 from supervisor.settings.checks.production import weakened
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
 from supervisor.settings.problems import as_json
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS
+from tests.supervisor.settings.parsed import checked, with_rows
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 NAME, URL, SECRET = 'name = "chat"', 'url = "https://hooks.example/T0/B1"', 'secret = "0123456789abcdef"'
 
 
 def loaded(*tables: str) -> Loaded:
-    text = NEEDED + "".join(f"[[webhooks]]\n{table}\n" for table in tables)
-    document, problems = parse_document("g.toml", text.encode())
-    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
+    return checked(with_rows("webhooks", tables))
 
 
 def of(*lines: str) -> Settings:
@@ -102,8 +98,7 @@ def test_an_invalid_endpoint_is_refused_with_its_place_and_without_secrets(lines
     ],
 )
 def test_a_misplaced_value_may_be_a_secret_and_is_not_shown(text: str, said: str) -> None:
-    document, problems = parse_document("g.toml", (text + "\n").encode())
-    reported = check(document, PathContext(Path("/etc/gateway"), {}), problems).problems
+    reported = checked(text + "\n").problems
     assert [said in str(problem) for problem in reported].count(True) == 1, reported
     assert "hush" not in as_json(reported)
 

@@ -1,17 +1,13 @@
 """`[[evidence.witnesses]]` in the configuration."""
 
-from pathlib import Path
-
 import pytest
 
 from ipc.keys.verifier_keys import LOG, WITNESS, VerifierKey
 from ipc.settings import EvidenceSettings, WitnessSettings
-from supervisor.settings.config import Loaded, check
-from supervisor.settings.document import parse_document
-from supervisor.settings.kind import PathContext
+from supervisor.settings.config import Loaded
 from supervisor.settings.sections.witnesses import MAX_WITNESSES
+from tests.supervisor.settings.parsed import checked, with_rows
 
-NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 NAME, URL = 'name = "city"', 'url = "https://witness.example/v1/"'
 
 
@@ -23,9 +19,7 @@ KEY = f'key = "{key_text()}"'
 
 
 def loaded(*tables: str, more: str = "") -> Loaded:
-    text = NEEDED + more + "".join(f"[[evidence.witnesses]]\n{table}\n" for table in tables)
-    document, problems = parse_document("g.toml", text.encode())
-    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
+    return checked(with_rows("evidence.witnesses", tables, more))
 
 
 def test_a_witness_needs_a_name_an_address_and_a_key_and_has_the_documented_defaults() -> None:
