@@ -33,7 +33,6 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     asked for is wanted for as long as a test lasts."""
     with starting(tmp_path_factory.mktemp("standing")) as start:
         running = start(limits=LimitSettings(drain_seconds=600.0, worker_wait_seconds=600.0))
-        running.wait_ready()
         yield running
 
 
@@ -57,15 +56,15 @@ def gateway(standing: Running) -> Running:
 @contextmanager
 def starting(folder: Path) -> Iterator[Start]:
     """Start supervisors in a folder. `front`, `notary` and `template` are the scripts of the fakes, the other
-    arguments are settings; `environ` is added to the environment. With `is_real` only front and notary are fakes. All
-    supervisors are stopped at the end.
+    arguments are settings; `environ` is added to the environment. With `is_real` only front and notary are fakes. Each
+    is ready, unless the test `waits` itself; all are stopped at the end.
     """
     started: list[Running] = []
 
     def begin(
         *, front: dict[str, Any] | None = None, notary: dict[str, Any] | None = None,
         template: dict[str, Any] | None = None, is_real: bool = False, environ: dict[str, str] | None = None,
-        **changes: Any,
+        waits: bool = True, **changes: Any,
     ) -> Running:  # fmt: skip
         state_dir = folder / "state"
         state_dir.mkdir(mode=0o700, exist_ok=True)
@@ -90,6 +89,8 @@ def starting(folder: Path) -> Iterator[Start]:
                 env=os.environ | (environ or {}),
             )  # fmt: skip
         started.append(Running(process, settings, log_file))
+        if waits:
+            started[-1].wait_ready()
         return started[-1]
 
     try:

@@ -22,7 +22,6 @@ SAID = (
 def updated(start: Start) -> tuple[Running, dict[str, int]]:
     """A gateway that serves and needs no process, its files replaced meanwhile; and its processes by their titles."""
     gateway = start()
-    gateway.wait_ready()
     family = gateway.whole_family()
     wait_until(lambda: spares(gateway, "front"))
     (Path(gateway.settings.state_dir) / "installed").write_text("")

@@ -9,7 +9,6 @@ from tests.support.supervised import Start, is_alive, wait_until
 
 def test_the_real_template_forks_workers_and_gets_its_modules_again_after_a_kill(start: Start) -> None:
     gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
-    gateway.wait_ready()
     before = gateway.eventually(lambda state: len(state["workers"]) == 3 and state["policies"])
     assert before["loaded"] == [["first", 1, ["ok"]]]
     family = gateway.whole_family()
@@ -23,7 +22,6 @@ def test_the_real_template_forks_workers_and_gets_its_modules_again_after_a_kill
 
 def test_real_children_die_with_a_killed_supervisor(start: Start) -> None:
     gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
-    gateway.wait_ready()
     family = gateway.whole_family()
     gateway.process.kill()
     wait_until(lambda: not [title for title, pid in family.items() if is_alive(pid)])

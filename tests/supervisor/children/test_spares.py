@@ -28,7 +28,6 @@ def ready_spare(gateway: Running) -> int:
 
 def test_a_front_that_ends_is_followed_by_one_that_was_ready(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     first, spare = gateway.whole_family()["front 1"], ready_spare(gateway)
     os.kill(first, signal.SIGKILL)
     state = gateway.eventually(lambda state: state["pid"] != first)
@@ -39,7 +38,6 @@ def test_a_front_that_ends_is_followed_by_one_that_was_ready(start: Start) -> No
 
 def test_a_dead_spare_is_replaced_without_effect_on_others(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     family, spare = gateway.whole_family(), ready_spare(gateway)
     os.kill(spare, signal.SIGKILL)
     wait_until(lambda: spares(gateway, "front") not in ([], [spare]))
@@ -49,7 +47,6 @@ def test_a_dead_spare_is_replaced_without_effect_on_others(start: Start) -> None
 
 def test_without_a_spare_a_front_is_started_as_ever(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     first, spare = gateway.whole_family()["front 1"], ready_spare(gateway)
     gateway.process.send_signal(signal.SIGSTOP)
     os.kill(spare, signal.SIGKILL)
@@ -60,7 +57,6 @@ def test_without_a_spare_a_front_is_started_as_ever(start: Start) -> None:
 
 def test_spares_are_gone_with_the_gateway(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     spare = ready_spare(gateway)
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.OK

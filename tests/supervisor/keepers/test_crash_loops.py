@@ -21,7 +21,6 @@ def break_kind(gateway: Running, kind: str) -> Path:
 @pytest.mark.parametrize(("kind", "name"), [("template", "template"), ("notary", "notary")])
 def test_a_crash_loop_fails_readiness_and_says_why_until_it_serves_again(start: Start, kind: str, name: str) -> None:
     gateway = start()
-    gateway.wait_ready()
     family = gateway.whole_family()
     script = break_kind(gateway, kind)
     os.kill(family[name], signal.SIGKILL)
@@ -37,7 +36,6 @@ def test_a_crash_loop_fails_readiness_and_says_why_until_it_serves_again(start: 
 
 def test_another_front_says_that_a_front_is_in_a_crash_loop(start: Start) -> None:
     gateway = start(front_processes=2)
-    gateway.wait_ready()
     family = gateway.whole_family(12)
     script = break_kind(gateway, "front")
     os.kill(family["front 1"], signal.SIGKILL)
@@ -48,7 +46,6 @@ def test_another_front_says_that_a_front_is_in_a_crash_loop(start: Start) -> Non
 
 def test_workers_that_no_front_is_greeted_by_fail_readiness(start: Start) -> None:
     gateway = start(front={"greeted_by_none": True})
-    gateway.wait_ready()
     told: set[str] = set()
 
     def end_one() -> bool:
@@ -64,7 +61,6 @@ def test_workers_that_no_front_is_greeted_by_fail_readiness(start: Start) -> Non
 
 def test_a_policy_process_that_dies_at_once_again_and_again_fails_readiness(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
 
     killed: set[int] = set()
 

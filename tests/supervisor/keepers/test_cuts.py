@@ -14,7 +14,6 @@ ROUNDS = 10
 
 def test_questions_that_are_answered_at_once_get_an_answer_each(start: Start) -> None:
     gateway = start(workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE), notary={"cuts_at_once": AT_ONCE})
-    gateway.wait_ready()
     folder = Path(gateway.settings.state_dir)
     wait_until(lambda: ask_gateway(folder, "seal", sealed="0")["problem"] is None)  # fake fronts do not wait for it
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -91,7 +91,6 @@ def test_a_killed_notary_is_replaced_at_once_and_the_front_is_tied_to_the_next_o
 
 def test_a_killed_notary_is_replaced_for_every_front(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     os.kill(gateway.whole_family(6)["notary"], signal.SIGKILL)
     seen: dict[str, list[int]] = {}
 
@@ -106,7 +105,6 @@ def test_a_killed_notary_is_replaced_for_every_front(start: Start) -> None:
 
 def test_a_front_whose_channel_with_the_notary_ended_is_killed_and_replaced(start: Start) -> None:
     gateway = start(notary={"detaches": 1}, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     (line,) = wait_until(lambda: gateway.told("front 1 is killed: its channel with the notary has ended"))
     gateway.eventually(lambda state: state["pid"] != line["pid"])
     assert not is_alive(line["pid"])
@@ -118,7 +116,7 @@ def test_a_deliverer_whose_channel_with_the_notary_ended_is_killed_and_replaced(
     """Or no webhook would be sent while that notary lives, and nothing would say so."""
     hook = WebhookSettings("hook", "https://hooks.test/", secret="a secret of some length")
     none = WorkerSettings(compute=NONE, http=NONE, fs=NONE)
-    gateway = start(notary={"detaches_deliverer": True}, workers=none, webhooks=(hook,))
+    gateway = start(notary={"detaches_deliverer": True}, workers=none, webhooks=(hook,), waits=False)
     (line,) = wait_until(lambda: gateway.told("deliverer is killed: its channel with the notary has ended"))
     wait_until(lambda: gateway.told("deliverer ended"))
     assert not is_alive(line["pid"])
@@ -243,7 +241,6 @@ def test_a_replaced_template_gets_all_modules_and_forks_all_workers_again(gatewa
 
 def test_a_module_that_ends_every_template_is_refused_and_the_gateway_goes_on(start: Start) -> None:
     gateway = start(template={"deadly": ["builtin:poison"]})
-    gateway.wait_ready()
     gateway.send(type="LoadModules", request_id="bad", modules=[module("builtin:poison")])
     state = gateway.eventually(lambda state: len(state["loaded"]) == 2 and len(state["workers"]) == 3)
     assert state["loaded"][1][0] == "bad"
@@ -252,7 +249,6 @@ def test_a_module_that_ends_every_template_is_refused_and_the_gateway_goes_on(st
 
 def test_a_refused_module_is_not_loaded_again_into_a_new_template(start: Start) -> None:
     gateway = start(front={"modules": ["builtin:bad"]}, template={"refused": ["builtin:bad"]})
-    gateway.wait_ready()
     assert gateway.state()["loaded"] == [["first", 0, ["refused"]]]
     os.kill(gateway.whole_family()["template"], signal.SIGKILL)
     gateway.eventually(lambda state: len(state["gone"]) == 3 and len(state["workers"]) == 3)
@@ -263,7 +259,6 @@ def test_a_template_that_claims_the_impossible_is_replaced_and_harms_no_front(
     start: Start, claim: dict[str, object]
 ) -> None:
     gateway = start(template={"claims": claim})
-    gateway.wait_ready()
     gateway.eventually(one_each)
     assert "template is killed: it broke the protocol" in gateway.log()
     assert not gateway.told("front 1 ended")

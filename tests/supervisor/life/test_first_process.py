@@ -27,7 +27,6 @@ def can_unshare() -> bool:
 
 def test_an_orphan_is_reaped_by_the_supervisor(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     orphan = int(gateway.ask(do="orphan"))
     wait_until(lambda: psutil.Process(orphan).ppid() == gateway.process.pid)
     os.kill(orphan, signal.SIGKILL)
@@ -83,7 +82,6 @@ def outside(first: psutil.Process, pid: int) -> psutil.Process:
 
 def test_a_front_whose_channel_another_process_holds_is_missed_when_it_ends(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     first = gateway.whole_family()["front 1"]
     orphan = int(gateway.ask(do="orphan"))
     os.kill(first, signal.SIGKILL)

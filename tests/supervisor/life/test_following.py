@@ -36,7 +36,6 @@ def reload(gateway: Running) -> dict[str, Any]:
 def with_a_front_that_starts_for_ever(start: Start, script: dict[str, Any], **more: Any) -> Running:
     """Two fronts, of which the second has a successor that is not ready."""
     gateway = start(front_processes=2, operators=(ANN, BOB), workers=NO_WORKERS, **more)
-    gateway.wait_ready()
     in_state(gateway, "fake-front.json").write_text(json.dumps({"never_ready": True} | script))
     old = gateway.states()["front 2"]
     os.kill(old["pid"], signal.SIGKILL)

@@ -17,7 +17,6 @@ def test_a_drain_asked_for_by_an_operator_reaches_the_front_and_its_successors_a
     start: Start,
 ) -> None:
     gateway = start()
-    gateway.wait_ready()
     before = gateway.state()
     gateway.send(type="RequestDrain")
     gateway.eventually(lambda state: state["drained"])
@@ -41,7 +40,6 @@ def test_a_reload_by_an_operator_is_sent_to_the_front_and_answered(gateway: Runn
 
 def test_reloads_beyond_those_that_may_wait_are_refused_at_once(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="set", values={"answers_reload": False})
     for number in range(12):
         gateway.send(type="RequestReload", request_id=f"r{number}", requested_by="ada")
@@ -62,7 +60,6 @@ def test_a_reload_that_fails_says_why(gateway: Running) -> None:
 
 def test_hangup_reloads_and_a_front_that_dies_in_a_reload_does_not_block_the_next_one(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     before = gateway.state()
     gateway.signal(signal.SIGHUP)
     state = gateway.eventually(lambda state: state["reloads"])
@@ -84,7 +81,6 @@ def test_hangup_reloads_and_a_front_that_dies_in_a_reload_does_not_block_the_nex
 
 def test_two_fronts_have_their_own_workers_and_both_get_drain_and_reload(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=PoolSettings(1, 1), http=NONE, fs=NONE))
-    gateway.wait_ready()
     assert sorted(gateway.whole_family(8)) == [
         "front 1", "front 2", "notary", "policy 1", "policy 2", "template", "worker compute 1", "worker compute 2",
     ]  # fmt: skip
@@ -115,7 +111,6 @@ def set_in(gateway: Running, family: dict[str, int], front: str, **values: objec
 @pytest.mark.parametrize("refuses", ["front 1", "front 2"])
 def test_a_reload_that_one_front_refuses_is_put_in_force_by_none(start: Start, refuses: str) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     set_in(gateway, gateway.whole_family(6), refuses, reload_error="payment.yaml:9 fuel")
     gateway.signal(signal.SIGHUP)
     wait_until(lambda: gateway.told("reload failed, the earlier state stays active"))
@@ -128,7 +123,6 @@ def test_a_reload_that_one_front_refuses_is_put_in_force_by_none(start: Start, r
 
 def test_a_reload_whose_evidence_can_not_be_written_is_put_in_force_by_none(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     set_in(gateway, gateway.whole_family(6), "front 1", finish_error="no evidence")
     gateway.signal(signal.SIGHUP)
     wait_until(lambda: gateway.told("reload failed, the earlier state stays active"))
@@ -139,7 +133,6 @@ def test_a_reload_whose_evidence_can_not_be_written_is_put_in_force_by_none(star
 
 def test_a_front_that_can_not_finish_a_reload_is_replaced_and_the_others_keep_it(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     family = gateway.whole_family(6)
     set_in(gateway, family, "front 2", finish_error="its policy process died")
     gateway.signal(signal.SIGHUP)
@@ -152,7 +145,6 @@ def test_a_front_that_can_not_finish_a_reload_is_replaced_and_the_others_keep_it
 
 def test_a_change_of_policy_is_sent_to_every_other_front(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
-    gateway.wait_ready()
     gateway.send(type="PolicyEdited", digest="d1")  # by whichever of them takes the connection
     seen: dict[str, list[str]] = {}
 

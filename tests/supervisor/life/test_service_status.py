@@ -52,7 +52,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 @pytest.fixture
 def serving(start: Start, manager: Manager) -> Running:
-    gateway = start(environ=manager.environ)
+    gateway = start(environ=manager.environ, waits=False)
     wait_ready(gateway, manager)
     return gateway
 
@@ -73,7 +73,7 @@ def test_it_is_ready_once_it_serves_and_stopping_before_it_leaves(serving: Runni
 
 
 def test_a_gateway_that_never_serves_is_never_ready(start: Start, manager: Manager) -> None:
-    gateway = start(environ=manager.environ, front={"exit_at_start": int(Exit.CONFIG)})
+    gateway = start(environ=manager.environ, front={"exit_at_start": int(Exit.CONFIG)}, waits=False)
     assert gateway.wait() == Exit.CONFIG
     assert "READY=1" not in manager.states()
 
@@ -130,7 +130,7 @@ def test_nothing_is_fed_while_a_front_that_served_says_nothing(serving: Running,
 
 def test_a_process_that_is_replaced_does_not_starve_the_watchdog(start: Start, manager: Manager) -> None:
     # Long enough for the next notary to answer on a machine that stood still for some seconds.
-    gateway = start(environ=manager.environ | {"WATCHDOG_USEC": str(LONG_WATCHDOG_SECONDS * 1_000_000)})
+    gateway = start(environ=manager.environ | {"WATCHDOG_USEC": str(LONG_WATCHDOG_SECONDS * 1_000_000)}, waits=False)
     wait_ready(gateway, manager)
     before = gateway.whole_family()["notary"]
     os.kill(before, signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_a_process_that_is_replaced_does_not_starve_the_watchdog(start: Start, m
 def test_sockets_are_kept_where_the_manager_keeps_descriptors_and_their_files_stay(
     start: Start, manager: Manager
 ) -> None:
-    gateway = start(environ=manager.environ | {"FDSTORE": "4"})
+    gateway = start(environ=manager.environ | {"FDSTORE": "4"}, waits=False)
     wait_ready(gateway, manager)
     assert [line for line in manager.take() if line.startswith("FDNAME")] == ["FDNAME=gateway", "FDNAME=gateway-admin"]
     gateway.signal(signal.SIGTERM)

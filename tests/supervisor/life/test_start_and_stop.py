@@ -22,7 +22,6 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     workers = WorkerSettings(compute=PoolSettings(min_spare=2, max=2), http=ONE_EACH, fs=NONE)
     with starting(tmp_path_factory.mktemp("serving")) as start:
         running = start(workers=workers)
-        running.wait_ready()
         yield running, start
 
 
@@ -41,7 +40,6 @@ def test_it_is_ready_when_the_front_serves_and_has_the_workers_that_the_settings
 
 def test_term_stops_every_front_then_the_notary_by_force_if_need_be_and_leaves_nothing(start: Start) -> None:
     gateway = start(front_processes=2, notary={"never_stops": True})
-    gateway.wait_ready()
     family = gateway.whole_family(12)
     gateway.signal(signal.SIGTERM)
     assert gateway.process.stdout is not None
@@ -54,7 +52,6 @@ def test_term_stops_every_front_then_the_notary_by_force_if_need_be_and_leaves_n
 
 def test_calls_that_outlive_the_drain_time_are_cut_and_the_exit_code_says_so(start: Start) -> None:
     gateway = start(limits=LimitSettings(drain_seconds=0.6))
-    gateway.wait_ready()
     family = gateway.whole_family()
     gateway.ask(do="busy", in_flight=1)
     gateway.ask(do="set", values={"stops": False})
@@ -65,7 +62,6 @@ def test_calls_that_outlive_the_drain_time_are_cut_and_the_exit_code_says_so(sta
 
 def test_a_stop_waits_for_the_calls_in_flight_and_replaces_their_notary_meanwhile(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="busy", in_flight=2)
     gateway.signal(signal.SIGTERM)
     (first,) = gateway.eventually(lambda state: state["drained"])["notaries"]
@@ -83,7 +79,6 @@ def test_term_and_int_drain_and_a_second_one_of_either_ends_it_now(
     start: Start, first: signal.Signals, second: signal.Signals
 ) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="busy", in_flight=1)
     gateway.signal(first)
     gateway.eventually(lambda state: state["drained"])
@@ -93,7 +88,6 @@ def test_term_and_int_drain_and_a_second_one_of_either_ends_it_now(
 
 def test_a_front_that_crashes_while_it_drains_is_not_called_a_clean_stop(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="busy", in_flight=1)
     gateway.signal(signal.SIGTERM)
     gateway.eventually(lambda state: state["drained"])
@@ -103,7 +97,6 @@ def test_a_front_that_crashes_while_it_drains_is_not_called_a_clean_stop(start: 
 
 def test_a_drain_asked_for_while_it_stops_changes_nothing(start: Start) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="set", values={"stops": False})
     gateway.signal(signal.SIGTERM)
     wait_until(lambda: gateway.state()["stopping"])
@@ -115,7 +108,7 @@ def test_a_drain_asked_for_while_it_stops_changes_nothing(start: Start) -> None:
 
 
 def test_before_it_is_ready_a_connection_waits_for_the_front_and_term_stops_it(start: Start) -> None:
-    gateway = start(front={"never_ready": True})
+    gateway = start(front={"never_ready": True}, waits=False)
     wait_until(lambda: os.path.exists(gateway.settings.listen_uds_path))
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(60)
@@ -132,11 +125,11 @@ def test_before_it_is_ready_a_connection_waits_for_the_front_and_term_stops_it(s
 ])  # fmt: skip
 def test_a_child_that_can_not_start_stops_the_gateway_with_its_own_code(start: Start, kind: str, code: Exit) -> None:
     """The front is never ready: a fake one would be without a notary, and then the gateway has served."""
-    assert start(**{"front": {"never_ready": True}, kind: {"exit_at_start": int(code)}}).wait() == code
+    assert start(**{"front": {"never_ready": True}, kind: {"exit_at_start": int(code)}}, waits=False).wait() == code
 
 
 def test_a_child_that_never_comes_up_is_given_up_after_a_few_tries(start: Start) -> None:
-    gateway = start(template={"exit_at_start": 1})
+    gateway = start(template={"exit_at_start": 1}, waits=False)
     assert gateway.wait() == Exit.FAILED
     assert len(gateway.told("template ended")) == 5
     assert "template ended with FAILED 5 times in a row; starting it again would not help" in gateway.log()
@@ -146,7 +139,6 @@ def test_a_front_that_is_refused_its_configuration_later_tries_again_and_one_wit
     start: Start,
 ) -> None:
     gateway = start(front_processes=2)
-    gateway.wait_ready()
     gateway.ask(do="exit", code=int(Exit.CONFIG))
     wait_until(lambda: len(gateway.told("front 1 is ready")) + len(gateway.told("front 2 is ready")) == 3)
     assert gateway.process.poll() is None
@@ -181,7 +173,7 @@ def test_the_sockets_have_their_modes_and_the_second_gateway_is_refused(serving:
         for path in (gateway.settings.listen_uds_path, gateway.settings.listen_admin_uds_path)
     ]
     assert modes == [0o660, 0o600]
-    second = start()
+    second = start(waits=False)
     assert second.wait() == Exit.LOCKED
     assert f"held by another gateway (pid {gateway.process.pid})" in second.log()
     assert gateway.state()

@@ -74,7 +74,6 @@ def test_a_policy_engine_that_is_down_is_named_with_where_to_read_on(
 
 def test_ps_tells_the_last_error_of_what_ended(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     gateway = start()
-    gateway.wait_ready()
     os.kill(gateway.whole_family()["notary"], signal.SIGKILL)
     wait_until(lambda: gateway.told("notary ended"))
     _, ps = told(capsys, gateway, "ps")
@@ -100,7 +99,6 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 def test_signals_to_the_whole_service_are_the_supervisors_alone(start: Start) -> None:
     gateway = start(is_real=True)
-    gateway.wait_ready()
     family = gateway.whole_family()
     for number in (signal.SIGUSR1, signal.SIGHUP):
         for name in ("policy 1", "template", "worker http 1"):
@@ -127,7 +125,6 @@ def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gateway = start()
-    gateway.wait_ready()
     gateway.ask(do="busy", in_flight=1)
     command = [sys.executable, "-m", "supervisor.cli", "drain", "--wait", "--json", "--state-dir"]
     with subprocess.Popen(
@@ -146,7 +143,7 @@ def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(
 def test_a_gateway_that_starts_or_fails_is_not_ready_by_its_exit_code(
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gateway = start(front={"never_ready": True})
+    gateway = start(front={"never_ready": True}, waits=False)
     gateway.state()
     code, status = told(capsys, gateway, "status")
     assert (code, status["state"], status["is_ready"]) == (Exit.FAILED, "starting", False)
@@ -182,7 +179,6 @@ def test_the_socket_is_ours_alone_however_long_its_path_and_gone_at_the_end(
     folder = tmp_path / ("d" * 120)
     folder.mkdir(mode=0o700)
     gateway = start(state_dir=str(folder))
-    gateway.wait_ready()
     path = folder / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert told(capsys, gateway, "status")[0] == Exit.OK
@@ -196,7 +192,6 @@ def test_a_killed_gateway_does_not_answer_and_its_successor_has_its_places_and_d
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = start()
-    first.wait_ready()
     family = first.whole_family()
     first.process.kill()
     first.process.wait(60)
@@ -204,7 +199,6 @@ def test_a_killed_gateway_does_not_answer_and_its_successor_has_its_places_and_d
     wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/fd") for pid in family.values()))
     assert os.path.exists(first.settings.listen_uds_path)
     second = start()
-    second.wait_ready()
     assert second.state()["front_id"]
     assert told(capsys, second, "status")[1]["pid"] == second.process.pid
 
