@@ -1,6 +1,7 @@
 """Which rows of the contract a test proves: `@row("lease/session_id")`, and whole tables of such tests at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,8 +17,14 @@ def row(*names: str, place: str = "") -> pytest.MarkDecorator:
     return pytest.mark.row(*names, place=place)
 
 
-def rows(table: str, cases: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """A test for each row of `cases`: row without its table -> what the test gets as `case`."""
+def rows(
+    table: str, cases: Mapping[str, Any], also: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> pytest.MarkDecorator:
+    """A test for each row of `cases`: row without its table -> what the test gets as `case`.
+
+    `also` has the rows of other tables that a case proves as well.
+    """
+    marks = {name: row(f"{table}/{name}", *also.get(name, ())) for name in cases}
     return pytest.mark.parametrize(
-        "case", [pytest.param(value, id=name, marks=row(f"{table}/{name}")) for name, value in cases.items()]
+        "case", [pytest.param(value, id=name, marks=marks[name]) for name, value in cases.items()]
     )

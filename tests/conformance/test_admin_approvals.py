@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import ONLY_DEV, row
+from tests.conformance.marks import row
 from tests.conformance.shapes import seconds_of
 
 
@@ -54,7 +54,7 @@ def test_the_list_with_a_limit(operator: Caller, ids: dict[str, str]) -> None:
         assert operator.get(f"/v1/approvals?limit={wrong}").status_code == 400
 
 
-@row("admin-endpoints/approval")
+@row("admin-endpoints/approval", "other-errors/approval-404-unknown", "other-errors/approval-404-expired")
 def test_the_detail_has_the_plan(gate: Deployment, operator: Caller, ids: dict[str, str]) -> None:
     answer = operator.get(f"/v1/approvals/{ids['pending']}")
     assert answer.status_code == 200
@@ -63,28 +63,6 @@ def test_the_detail_has_the_plan(gate: Deployment, operator: Caller, ids: dict[s
     expired = gate.held(gate.agent(), body={"text": "expired"})
     gate.expire(expired)
     assert operator.get(f"/v1/approvals/{expired}").status_code == 404
-
-
-@row("admin-endpoints/approve")
-def test_approve_answers_the_result(gate: Deployment, operator: Caller) -> None:
-    approval_id = gate.held(gate.agent(), body={"text": "approve"})
-    answer = operator.post(f"/v1/approvals/{approval_id}/approve")
-    assert answer.status_code == 200
-    assert answer.json()["output"]["bytes"] == len("approve")
-    assert answer.json()["approval"]["approval_id"] == approval_id
-    assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 404
-
-
-@ONLY_DEV
-@row("admin-endpoints/approve-learn")
-def test_approve_with_a_domain_to_learn(gate: Deployment, operator: Caller) -> None:
-    approval_id = gate.held(gate.agent(), "http_host", {"host": "learned.gateway.test"})
-    answer = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain=learned.gateway.test")
-    try:
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["learned_domain"] == "learned.gateway.test"
-    finally:
-        operator.delete("/v1/admin/domains/clear")
 
 
 @row("admin-endpoints/deny")

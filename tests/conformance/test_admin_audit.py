@@ -78,9 +78,12 @@ def test_events_are_filtered_by_their_session(gate: Deployment, caller: Caller, 
     assert len(own) == 4
 
 
-@row("admin-endpoints/events-decision")
+DECISIONS = ("error", "pending_approval", "deny", "allow")
+
+
+@row("admin-endpoints/events-decision", *(f"audit-event/decision-{decision}" for decision in DECISIONS))
 def test_events_are_filtered_by_their_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None:
-    for decision, event in zip(("error", "pending_approval", "deny", "allow"), own, strict=True):
+    for decision, event in zip(DECISIONS, own, strict=True):
         events = gate.events(session_id=caller.session_id, event_type="ActionCall", decision=decision)
         assert events == [event]
     assert gate.operator().get("/v1/audit/events?decision=perhaps").status_code == 400

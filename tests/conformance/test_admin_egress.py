@@ -5,18 +5,31 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import row, rows
+from tests.conformance.shapes import seconds_of
 
-DOMAIN = {"action_id": "any_host", "domain": "rule.gateway.invalid"}
-PATH = {"action_id": "few_files", "path": "rule/file.txt"}
+KINDS = {"domains": ("any_host", "rule.gateway.invalid"), "paths": ("few_files", "rule/file.txt")}
+"""Kind of rule -> an action and what it may reach."""
+STAYS = {"domains": "stays.gateway.invalid", "paths": "stays/file.txt"}
+
+
+def named(suffix: str) -> dict[str, str]:
+    """Row -> kind, for a test of both."""
+    return {f"{kind}{suffix}": kind for kind in KINDS}
 
 
 @pytest.fixture(autouse=True)
 def clean(gate: Deployment) -> Iterator[None]:
     """Remove the rules that a test adds."""
     yield
-    gate.operator().delete("/v1/admin/domains/clear")
-    gate.operator().delete("/v1/admin/paths/clear")
+    for kind in KINDS:
+        gate.operator().delete(f"/v1/admin/{kind}/clear")
+
+
+def pair(kind: str) -> dict[str, str]:
+    """The rule, as an operator writes it."""
+    action, value = KINDS[kind]
+    return {"action_id": action, kind.removesuffix("s"): value}
 
 
 def pairs(operator: Caller, kind: str) -> list[tuple[str, str]]:
@@ -26,63 +39,64 @@ def pairs(operator: Caller, kind: str) -> list[tuple[str, str]]:
     return [(one["action_id"], one[kind.removesuffix("s")]) for one in answer.json()[kind]]
 
 
-@row("admin-endpoints/domains")
-def test_domains_are_listed(operator: Caller) -> None:
-    assert pairs(operator, "domains") == []
-    operator.post("/v1/admin/domains", DOMAIN)
-    assert pairs(operator, "domains") == [("any_host", "rule.gateway.invalid")]
+ALSO = {
+    "domains": [
+        "admin-endpoints/domains-add",
+        *(f"learned-domain/{name}" for name in ("domain", "action_id", "source-cli", "added_at")),
+    ],
+    "paths": [
+        "admin-endpoints/paths-add", *(f"learned-path/{name}" for name in ("path", "action_id", "source", "added_at")),
+    ],
+}  # fmt: skip
 
 
-@row("admin-endpoints/domains-add")
-def test_a_domain_is_added(operator: Caller) -> None:
-    answer = operator.post("/v1/admin/domains", DOMAIN)
+@rows("admin-endpoints", named(""), ALSO)
+def test_a_rule_is_added_and_listed(operator: Caller, case: str) -> None:
+    assert pairs(operator, case) == []
+    answer = operator.post(f"/v1/admin/{case}", pair(case))
     assert answer.status_code == 200
-    assert DOMAIN.items() <= answer.json().items()
+    assert pair(case).items() <= answer.json().items()
+    assert pairs(operator, case) == [KINDS[case]]
+    (rule,) = operator.get(f"/v1/admin/{case}").json()[case]
+    assert rule["source"] == "cli"
+    assert seconds_of(rule["added_at"]) > 0
 
 
-@row("admin-endpoints/domains-remove")
-def test_a_domain_is_removed(operator: Caller) -> None:
-    operator.post("/v1/admin/domains", DOMAIN)
-    operator.post("/v1/admin/domains", DOMAIN | {"domain": "stays.gateway.invalid"})
-    answer = operator.delete("/v1/admin/domains", DOMAIN)
+@rows("admin-endpoints", named("-remove"))
+def test_a_rule_is_removed(operator: Caller, case: str) -> None:
+    operator.post(f"/v1/admin/{case}", pair(case))
+    operator.post(f"/v1/admin/{case}", pair(case) | {case.removesuffix("s"): STAYS[case]})
+    answer = operator.delete(f"/v1/admin/{case}", pair(case))
     assert (answer.status_code, answer.json()["removed"]) == (200, True)
-    assert pairs(operator, "domains") == [("any_host", "stays.gateway.invalid")]
+    assert pairs(operator, case) == [(KINDS[case][0], STAYS[case])]
 
 
-@row("admin-endpoints/domains-clear")
-def test_domains_are_cleared(operator: Caller) -> None:
-    operator.post("/v1/admin/domains", DOMAIN)
-    answer = operator.delete("/v1/admin/domains/clear")
+@rows("admin-endpoints", named("-clear"))
+def test_rules_are_cleared(operator: Caller, case: str) -> None:
+    operator.post(f"/v1/admin/{case}", pair(case))
+    answer = operator.delete(f"/v1/admin/{case}/clear")
     assert (answer.status_code, answer.json()["cleared"]) == (200, True)
-    assert pairs(operator, "domains") == []
+    assert pairs(operator, case) == []
 
 
-@row("admin-endpoints/paths")
-def test_paths_are_listed(operator: Caller) -> None:
-    assert pairs(operator, "paths") == []
-    operator.post("/v1/admin/paths", PATH)
-    assert pairs(operator, "paths") == [("few_files", "rule/file.txt")]
+@row("learned-domain/joins-allowlist", "behaviour/3-domains-join")
+def test_a_call_that_goes_there_is_not_held_any_more(gate: Deployment) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    body = {"host": "joins.gateway.invalid"}
+    assert agent.execute("any_host", body).status_code == 202
+    rule = {"action_id": "any_host", "domain": "joins.gateway.invalid"}
+    assert operator.post("/v1/admin/domains", rule).status_code == 200
+    answer = agent.execute("any_host", body | {"host": "joins.gateway.invalid"})
+    assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
+    assert agent.execute("http_host", body).status_code == 202  # another action has not learned it
 
 
-@row("admin-endpoints/paths-add")
-def test_a_path_is_added(operator: Caller) -> None:
-    answer = operator.post("/v1/admin/paths", PATH)
-    assert answer.status_code == 200
-    assert PATH.items() <= answer.json().items()
-
-
-@row("admin-endpoints/paths-remove")
-def test_a_path_is_removed(operator: Caller) -> None:
-    operator.post("/v1/admin/paths", PATH)
-    operator.post("/v1/admin/paths", PATH | {"path": "stays/file.txt"})
-    answer = operator.delete("/v1/admin/paths", PATH)
-    assert (answer.status_code, answer.json()["removed"]) == (200, True)
-    assert pairs(operator, "paths") == [("few_files", "stays/file.txt")]
-
-
-@row("admin-endpoints/paths-clear")
-def test_paths_are_cleared(operator: Caller) -> None:
-    operator.post("/v1/admin/paths", PATH)
-    answer = operator.delete("/v1/admin/paths/clear")
-    assert (answer.status_code, answer.json()["cleared"]) == (200, True)
-    assert pairs(operator, "paths") == []
+@row("learned-path/used-by-files")
+def test_a_call_that_names_it_is_not_held_and_writes_it(gate: Deployment) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    body = {"path": "used/two.txt", "content": "learned"}
+    assert agent.execute("few_files", body).status_code == 202
+    assert operator.post("/v1/admin/paths", {"action_id": "few_files", "path": "used/two.txt"}).status_code == 200
+    answer = agent.execute("few_files", body)
+    assert answer.status_code == 200, answer.text
+    assert (gate.state / "files" / "used" / "two.txt").read_text() == "learned"

@@ -2,8 +2,7 @@
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
-from tests.conformance.shapes import is_integer, seconds_of
-from tests.conformance.stories import Drain
+from tests.conformance.shapes import seconds_of
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -14,37 +13,6 @@ def test_metrics_are_openmetrics_text(operator: Caller) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == OPENMETRICS
     assert answer.text.endswith("# EOF\n")
-
-
-@row("admin-endpoints/status")
-def test_the_status_tells_state_and_counts(operator: Caller) -> None:
-    answer = operator.get("/v1/admin/status")
-    assert answer.status_code == 200
-    assert {
-        "status", "version", "uptime_seconds", "actions_registered", "pending_approvals", "revocation_epoch",
-        "draining", "in_flight_executions", "dependencies", "webhooks", "unresolved_intents",
-    } <= set(answer.json())  # fmt: skip
-
-
-@row("admin-endpoints/drain")
-def test_a_drain_begins(drain: Drain) -> None:
-    assert drain.first.status_code == 200
-    assert drain.first.json() == {"draining": True, "already_draining": False, "in_flight_executions": 1}
-
-
-@row("admin-endpoints/revoke-all")
-def test_revoke_all_raises_the_epoch(operator: Caller) -> None:
-    answer = operator.post("/v1/admin/revoke-all")
-    assert answer.status_code == 200
-    epochs = answer.json()
-    assert epochs["current_epoch"] == epochs["previous_epoch"] + 1
-
-
-@row("admin-endpoints/epoch")
-def test_the_epoch_is_shown(operator: Caller) -> None:
-    answer = operator.get("/v1/admin/epoch")
-    assert answer.status_code == 200
-    assert is_integer(answer.json()["current_epoch"])
 
 
 @row("admin-endpoints/reload")

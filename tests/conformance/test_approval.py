@@ -42,12 +42,6 @@ def item(gate: Deployment, approval_id: str) -> View:
     return next(one for one in listed if one["approval_id"] == approval_id)
 
 
-@rows("approval", {"poll-approval_id": "approval_id", "poll-state": "state"})
-def test_the_poll_has_the_field(holder: Caller, approval_id: str, case: str) -> None:
-    polled = holder.get(f"/v1/approvals/{approval_id}/poll").json()
-    assert polled[case] == {"approval_id": approval_id, "state": "pending"}[case]
-
-
 @rows(
     "approval",
     {
@@ -111,8 +105,15 @@ def test_the_stored_plan_runs_whatever_the_manifest_says_by_then(gate: Deploymen
     assert event["action_version"] == planned["action_version"] == "1.0.0"
 
 
-@row("approval/bound-to-session")
-def test_another_session_does_not_see_it(gate: Deployment, approval_id: str) -> None:
-    answer = gate.agent().get(f"/v1/approvals/{approval_id}/poll")
-    assert answer.status_code == 403
-    assert set(answer.json()) == {"error"}
+@row("poll/own-session", "approval/bound-to-session", "other-errors/poll-403")
+def test_the_session_of_the_lease_must_be_that_of_the_approval(gate: Deployment) -> None:
+    holder, other = gate.agent(), gate.agent()
+    approval_id = gate.held(holder)
+    assert holder.get(f"/v1/approvals/{approval_id}/poll").status_code == 200
+    refused = other.get(f"/v1/approvals/{approval_id}/poll")
+    assert (refused.status_code, set(refused.json())) == (403, {"error"})
+    again = gate.agent()
+    again.prover = holder.prover  # the same key, and another lease
+    assert gate.client.get(
+        f"/v1/approvals/{approval_id}/poll", headers=again.headers("GET", f"/v1/approvals/{approval_id}/poll")
+    ).status_code in (401, 403)

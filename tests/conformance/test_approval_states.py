@@ -93,53 +93,22 @@ def test_a_held_call_is_stored_for_five_minutes(gate: Deployment) -> None:
     assert round(seconds_of(detail["expires_at"]) - seconds_of(detail["created_at"]), 2) == 300
 
 
-@row("approval-states/none-to-none")
-def test_with_an_entry_in_the_allowlist_nothing_is_held(gate: Deployment) -> None:
-    pair = {"action_id": "held_digest", "agent_id": gate.principal}
-    operator = gate.operator()
-    assert operator.post("/v1/admin/policy/allowlist", pair).status_code == 200
-    try:
-        agent = gate.agent()
-        assert agent.execute("held_digest", {"text": "free"}).status_code == 200
-        assert [one["decision"] for one in gate.events(session_id=agent.session_id, event_type="ActionCall")] == [
-            "allow"
-        ]
-    finally:
-        operator.delete("/v1/admin/policy/allowlist", pair)
-
-
-@row("approval-states/pending-to-approved")
-def test_approve_executes_the_stored_plan(gate: Deployment) -> None:
-    agent = gate.agent()
-    approval_id = gate.held(agent, "held_file", {"path": "approved.txt", "content": "by a person"})
-    assert not (gate.state / "files" / "approved.txt").exists()
-    answer = gate.operator().post(f"/v1/approvals/{approval_id}/approve")
-    assert answer.status_code == 200, answer.text
-    assert (gate.state / "files" / "approved.txt").read_text() == "by a person"
-    assert state_of(agent, approval_id) == "approved"
-
-
-@row("approval-states/approved-binds-operator")
-def test_the_evidence_names_the_operator_and_the_thumbprint(gate: Deployment) -> None:
-    approval_id = gate.held(gate.agent(), body={"text": "bound"})
-    answer = gate.operator().post(f"/v1/approvals/{approval_id}/approve").json()
-    event = gate.events(trace_id=answer["trace_id"], decision="allow", event_type="ActionCall")[0]
-    assert event["grant_id"] == answer["grant_id"]
-    assert event["approved_by"] == gate.operator_name
-    assert event["operator_sender_binding"] == answer["approval"]["operator_sender_binding"]
-    assert len(event["operator_sender_binding"]) == 43
-
-
 @ONLY_DEV
-@row("approval-states/learn-on-success")
+@row(
+    "approval-states/learn-on-success",
+    "admin-endpoints/approve-learn",
+    "execution-result/learned_domain",
+    "learned-domain/source-approval",
+)
 def test_a_domain_is_learned_when_the_execution_succeeds(gate: Deployment) -> None:
     operator = gate.operator()
     approval_id = gate.held(gate.agent(), "http_host", {"host": "learned.gateway.test"})
     answer = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain=learned.gateway.test")
     assert answer.status_code == 200, answer.text
     try:
-        rules = operator.get("/v1/admin/domains").json()["domains"]
-        assert "learned.gateway.test" in [one["domain"] for one in rules]
+        assert answer.json()["learned_domain"] == "learned.gateway.test"
+        (rule,) = operator.get("/v1/admin/domains").json()["domains"]
+        assert (rule["action_id"], rule["domain"], rule["source"]) == ("http_host", "learned.gateway.test", "approval")
         assert gate.agent().execute("http_host", {"host": "learned.gateway.test"}).status_code == 200
     finally:
         operator.delete("/v1/admin/domains/clear")
@@ -156,10 +125,11 @@ def test_a_domain_is_not_learned_when_the_execution_fails(gate: Deployment) -> N
     assert agent.execute("any_host", {"host": "fails.gateway.invalid"}).status_code == 202
 
 
-@row("approval-states/pending-to-denied")
+@row("approval-states/pending-to-denied", "events/4-polling")
 def test_deny_ends_it_and_keeps_the_record(gate: Deployment) -> None:
     agent, operator = gate.agent(), gate.operator()
     approval_id = gate.held(agent, "held_file", {"path": "denied.txt", "content": "x"})
+    assert state_of(agent, approval_id) == "pending"
     assert operator.post(f"/v1/approvals/{approval_id}/deny", {"reason": "no"}).status_code == 200
     assert not (gate.state / "files" / "denied.txt").exists()
     assert state_of(agent, approval_id) == "denied"
@@ -167,7 +137,7 @@ def test_deny_ends_it_and_keeps_the_record(gate: Deployment) -> None:
     assert (record["state"], record["deny_reason"]) == ("denied", "no")
 
 
-@row("approval-states/pending-to-expired")
+@row("approval-states/pending-to-expired", "other-errors/approve-404-expired")
 def test_after_five_minutes_it_can_not_be_consumed_and_the_same_call_is_a_new_hold(gate: Deployment) -> None:
     agent, operator = gate.agent(), gate.operator()
     approval_id = gate.held(agent, body={"text": "late"})
@@ -194,3 +164,21 @@ def test_of_many_approves_at_once_one_succeeds(gate: Deployment) -> None:
     assert sorted(codes) == [200] + [404] * 5
     executed = gate.events(action_id="held_digest", decision="allow", event_type="ActionCall", limit=20)
     assert len([one for one in executed if one.get("approval_id") == approval_id]) == 1
+
+
+@row("allowlist-entry/bypasses-hold", "approval-states/none-to-none")
+def test_the_pair_is_not_held_and_other_pairs_are(gate: Deployment) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    pair = {"action_id": "held_digest", "agent_id": gate.principal}
+    other = {"action_id": "held_file", "agent_id": "somebody-else"}
+    assert agent.execute("held_digest", {"text": "before"}).status_code == 202
+    assert operator.post("/v1/admin/policy/allowlist", pair).status_code == 200
+    assert operator.post("/v1/admin/policy/allowlist", other).status_code == 200
+    try:
+        assert agent.execute("held_digest", {"text": "with"}).status_code == 200
+        assert gate.events(session_id=agent.session_id, event_type="ActionCall")[0]["decision"] == "allow"
+        assert agent.execute("held_file", {"path": "a", "content": "b"}).status_code == 202
+    finally:
+        for one in (pair, other):
+            assert operator.delete("/v1/admin/policy/allowlist", one).status_code == 200
+    assert agent.execute("held_digest", {"text": "after"}).status_code == 202

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.deployment import Deployment
+from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row, rows
 from tests.conformance.shapes import seconds_of
 from tests.conformance.stories import Drain
@@ -39,31 +39,11 @@ def test_the_event_has_it(event: Event, case: Callable[[Event], bool]) -> None:
     assert case(event)
 
 
-@row("audit-event/trace_id")
-def test_the_trace_is_that_of_the_answer(event: Event, answer: dict[str, Any]) -> None:
-    assert event["trace_id"] == answer["trace_id"]
-
-
-@row("audit-event/principal")
-def test_the_principal_is_the_callers(gate: Deployment, event: Event) -> None:
-    assert event["principal"] == gate.principal
-
-
-@rows(
-    "audit-event",
-    {
-        "decision-allow": ("text_digest", {"text": "x"}, "allow"),
-        "decision-deny": ("forbidden_export", {"table": "t"}, "deny"),
-        "decision-error": ("little_fuel", {"text": "x"}, "error"),
-        "decision-pending_approval": ("held_digest", {"text": "x"}, "pending_approval"),
-    },
-)
-def test_the_decision_is_in_the_event(gate: Deployment, case: tuple[str, Any, str]) -> None:
-    action, body, decision = case
-    agent = gate.agent()
-    agent.execute(action, body)
-    (record,) = gate.events(session_id=agent.session_id, event_type="ActionCall")
-    assert record["decision"] == decision
+@row("audit-event/trace_id", "audit-event/principal")
+def test_the_event_has_the_answers_trace_and_the_callers_principal(
+    gate: Deployment, event: Event, answer: dict[str, Any]
+) -> None:
+    assert (event["trace_id"], event["principal"]) == (answer["trace_id"], gate.principal)
 
 
 @row("audit-event/prev_hash", "events/1-chained")
@@ -89,22 +69,18 @@ def test_a_drain_is_audited(drain: Drain) -> None:
     assert {one["principal"] for one in drain.events} == {f"operator:{drain.operator_name}"}
 
 
-@row("audit-event/type-AdminReload", "events/1-AdminReload")
-def test_a_reload_is_audited(gate: Deployment) -> None:
-    (record,) = acts(gate, "POST", "/v1/admin/reload")
-    assert record["event_type"] == "AdminReload"
+ACTS = {
+    "type-AdminReload": ("POST", "/v1/admin/reload", "AdminReload"),
+    "revoke-all": ("POST", "/v1/admin/revoke-all", "AdminRevokeAll"),
+    "receipt-keys": ("GET", "/v1/receipt-keys", "ReceiptKeysRead"),
+}
 
 
-@row("audit-event/revoke-all", "events/1-revoke-all")
-def test_revoke_all_is_audited(gate: Deployment) -> None:
-    (record,) = acts(gate, "POST", "/v1/admin/revoke-all")
-    assert (record["event_type"], record["decision"]) == ("AdminRevokeAll", "allow")
-
-
-@row("audit-event/receipt-keys", "events/1-receipt-keys")
-def test_a_look_at_the_receipt_keys_is_audited(gate: Deployment) -> None:
-    (record,) = acts(gate, "GET", "/v1/receipt-keys")
-    assert (record["event_type"], record["decision"]) == ("ReceiptKeysRead", "allow")
+@rows("audit-event", ACTS, {name: [f"events/1-{name.removeprefix('type-')}"] for name in ACTS})
+def test_an_act_of_an_operator_is_audited(gate: Deployment, case: tuple[str, str, str]) -> None:
+    method, path, kind = case
+    (record,) = acts(gate, method, path)
+    assert (record["event_type"], record["decision"]) == (kind, "allow")
 
 
 @row("audit-event/allowlist", "events/1-allowlist")
@@ -114,3 +90,14 @@ def test_a_change_of_the_allowlist_is_audited(gate: Deployment) -> None:
     (removed,) = acts(gate, "DELETE", "/v1/admin/policy/allowlist", pair)
     assert [one["event_type"] for one in (added, removed)] == ["PolicyAllowlistAdded", "PolicyAllowlistRemoved"]
     assert added["action_id"] == "held_digest"
+
+
+@row("events/1-one-per-decision")
+def test_each_decision_leaves_one_event(gate: Deployment, agent: Caller) -> None:
+    for action, body in (
+        ("text_digest", {"text": "x"}), ("forbidden_export", {"table": "t"}), ("held_digest", {"text": "x"}),
+        ("little_fuel", {"text": "x"}), ("nothing", {}), ("text_digest", {"text": 1}),
+    ):  # fmt: skip
+        agent.execute(action, body)
+    events = gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert [one["decision"] for one in events] == ["deny", "deny", "error", "pending_approval", "deny", "allow"]

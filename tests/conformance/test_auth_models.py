@@ -49,6 +49,7 @@ def without_right(http: httpx.Client, method: str, path: str, right: Caller, wro
         "lease-poll": ("GET", "/v1/approvals/{held}/poll"),
         "lease-receipt": ("GET", "/v1/receipts/{receipt}"),
     },
+    {"lease-poll": ["other-errors/poll-401"], "lease-receipt": ["other-errors/receipt-401"]},
 )
 def test_a_route_of_agents_takes_a_lease_and_nothing_else(
     gate: Deployment, agent: Caller, operator: Caller, case: tuple[str, str]
@@ -91,9 +92,11 @@ def test_a_route_for_everybody_asks_for_nothing(gate: Deployment, case: str) -> 
 
 
 @BOTH_MODES
-@row("auth-models/none-leases", "lease-request/unauthenticated")
+@row("auth-models/none-leases", "lease-request/unauthenticated", "client-endpoints/leases")
 def test_a_lease_is_had_without_credentials(gate: Deployment) -> None:
-    assert gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}).status_code == 200
+    answer = gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk})
+    assert answer.status_code == 200
+    assert {"lease_jwt", "session_id", "lease_jti", "expires_at"} <= set(answer.json())
 
 
 @BOTH_MODES

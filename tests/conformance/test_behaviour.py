@@ -69,7 +69,7 @@ BROKEN = {"a manifest": "actions/broken.yaml", "a policy": "policy/broken.rego"}
 
 
 @pytest.mark.parametrize("name", BROKEN.values(), ids=BROKEN)
-@row("behaviour/2-reload-keeps")
+@row("behaviour/2-reload-keeps", "other-errors/reload-500")
 def test_a_failed_reload_changes_nothing(gate: Deployment, name: str) -> None:
     agent, before = gate.agent(), gate.client.get("/v1/actions").json()
     (gate.folder / name).write_text("}:{ broken\n")
@@ -91,17 +91,6 @@ def test_a_failed_reload_changes_nothing(gate: Deployment, name: str) -> None:
 # ------------------------------------------------------------------------------------------------ 3. domains
 
 
-@row("behaviour/3-domains-join")
-def test_an_added_domain_counts_for_the_next_call(gate: Deployment, agent: Caller, operator: Caller) -> None:
-    body = {"host": "next.gateway.invalid"}
-    assert agent.execute("any_host", body).status_code == 202
-    try:
-        operator.post("/v1/admin/domains", {"action_id": "any_host", "domain": "next.gateway.invalid"})
-        assert agent.execute("any_host", body).status_code == 502
-    finally:
-        operator.delete("/v1/admin/domains/clear")
-
-
 @row("behaviour/3-domains-clear")
 def test_after_a_clear_only_the_manifests_domains_count(gate: Deployment, agent: Caller, operator: Caller) -> None:
     operator.post("/v1/admin/domains", {"action_id": "any_host", "domain": "gone.gateway.invalid"})
@@ -113,7 +102,7 @@ def test_after_a_clear_only_the_manifests_domains_count(gate: Deployment, agent:
 # ------------------------------------------------------------------------------------------------ 4. grants
 
 
-@row("behaviour/4-grant-validates")
+@row("behaviour/4-grant-validates", "other-errors/policy-400-action")
 def test_a_grant_of_an_unknown_action_writes_nothing(gate: Deployment, operator: Caller) -> None:
     before = data_of(gate)
     answer = operator.post("/v1/admin/policy/grant", {"principal": "clerk", "actions": ["file_write", "nothing"]})
@@ -149,7 +138,7 @@ ODD_PAIRS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("pair", ODD_PAIRS.values(), ids=ODD_PAIRS)
-@row("behaviour/5-ids-validated")
+@row("behaviour/5-ids-validated", "other-errors/policy-400-input")
 def test_odd_ids_are_invalid_input(gate: Deployment, operator: Caller, pair: dict[str, Any]) -> None:
     before = data_of(gate)
     for method in ("POST", "DELETE"):
@@ -158,7 +147,7 @@ def test_odd_ids_are_invalid_input(gate: Deployment, operator: Caller, pair: dic
     assert data_of(gate) == before
 
 
-@row("behaviour/5-action-exists")
+@row("behaviour/5-action-exists", "other-errors/policy-404-action")
 def test_the_action_must_be_registered(gate: Deployment, operator: Caller) -> None:
     answer = operator.post("/v1/admin/policy/allowlist", {"action_id": "nothing", "agent_id": gate.principal})
     assert (answer.status_code, answer.json()["error"]) == (404, "action_not_found")

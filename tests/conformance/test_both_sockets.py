@@ -22,17 +22,19 @@ def good(responses: list[httpx.Response]) -> list[httpx.Response]:
     return responses if all(one.status_code == 200 for one in responses) else []
 
 
-@row("both-sockets/json")
+@row("both-sockets/json", "error-format/json")
 def test_every_body_is_json_errors_included(gate: Deployment) -> None:
-    agent = gate.agent()
+    agent, operator = gate.agent(), gate.operator()
     answers = [
         gate.client.get("/healthz"), gate.client.get("/v1/actions"), gate.client.get("/nowhere"),
         gate.client.put("/healthz"), agent.execute("text_digest", {"text": "x"}), agent.execute("nothing"),
         agent.execute("held_digest", {"text": "x"}), agent.execute("little_fuel", {"text": "x"}),
         gate.client.post("/v1/leases", content=b"{"), gate.admin.get("/v1/admin/status"),
         gate.client.post("/v1/leases", content=b"a=1", headers={"Content-Type": "application/x-www-form-urlencoded"}),
+        agent.execute("text_digest", {"text": 1}), agent.get("/v1/receipts/rcpt_none"),
+        operator.get("/v1/approvals/apr_none"), operator.get("/v1/approvals?limit=0"),
     ]  # fmt: skip
-    assert {one.status_code for one in answers} == {200, 202, 400, 401, 404, 405, 415, 502}
+    assert {one.status_code for one in answers} == {200, 202, 400, 401, 404, 405, 415, 422, 502}
     for answer in answers:
         assert answer.headers["content-type"] == "application/json"
         assert isinstance(answer.json(), dict | list)

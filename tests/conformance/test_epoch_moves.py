@@ -6,7 +6,12 @@ from tests.conformance.shapes import is_integer
 from tests.support.coded import Coded
 
 
-@row("epoch-moves/raises-by-one", "revocation-epoch/non-negative")
+@row(
+    "epoch-moves/raises-by-one",
+    "revocation-epoch/non-negative",
+    "admin-endpoints/revoke-all",
+    "admin-endpoints/epoch",
+)
 def test_revoke_all_raises_it_by_one(gate: Deployment) -> None:
     operator = gate.operator()
     before = operator.get("/v1/admin/epoch").json()["current_epoch"]

@@ -3,23 +3,8 @@
 import unicodedata
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import BOTH_MODES, row
+from tests.conformance.marks import row
 from tests.conformance.outages import Outage, said_of
-
-
-@BOTH_MODES
-@row("error-format/json")
-def test_an_error_is_json_with_its_code(gate: Deployment, agent: Caller, operator: Caller) -> None:
-    answers = [
-        agent.execute("nothing"), agent.execute("text_digest", {"text": 1}), gate.client.post("/v1/leases", json={}),
-        agent.get("/v1/receipts/rcpt_none"), gate.client.get("/v1/actions/nothing"),
-        agent.execute("little_fuel", {"text": "x"}),
-        operator.get("/v1/approvals/apr_none"), operator.get("/v1/approvals?limit=0"), gate.client.get("/v2"),
-    ]  # fmt: skip
-    for answer in answers:
-        assert answer.status_code >= 400
-        assert answer.headers["content-type"] == "application/json"
-        assert isinstance(answer.json()["error"], str)
 
 
 @row("error-format/deny_reason", "limits/deny_reason")

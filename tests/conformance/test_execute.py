@@ -32,7 +32,7 @@ def test_it_takes_the_scheme_dpop_one_proof_and_json(gate: Deployment, agent: Ca
         ("POST", "/v1/leases"), ("POST", f"{PATH}/"),
     ],
 )  # fmt: skip
-@row("execute/proof-bound")
+@row("execute/proof-bound", "dpop-rules/3-wrong-htu")
 def test_a_proof_for_something_else_is_refused(gate: Deployment, agent: Caller, method: str, path: str) -> None:
     answer = gate.client.post(PATH, headers=agent.headers(method, path), json={"text": "x"})
     assert error_of(answer) == (401, "invalid_dpop")
@@ -41,7 +41,7 @@ def test_a_proof_for_something_else_is_refused(gate: Deployment, agent: Caller, 
 @pytest.mark.parametrize(
     "body", [{}, {"text": 1}, {"text": "x", "more": 1}, [], "text", None, {"text": ["x"]}], ids=str
 )
-@row("execute/validated")
+@row("execute/validated", "execute-errors/422-schema_violation")
 def test_a_body_that_breaks_the_schema_is_422(agent: Caller, body: Any) -> None:
     answer = agent.call("POST", PATH, body) if body is not None else agent.call("POST", PATH)
     assert error_of(answer) == (422, "schema_violation")

@@ -20,7 +20,6 @@ from tests.conformance.underway import still_workers
 from tests.support.forged_leases import Mint
 from tests.support.front_core import front_core
 from tests.support.proofs import Key
-from tests.support.raw_http import raw, request
 from tests.support.upstream import Upstream
 
 BODY = {"text": "x"}
@@ -106,21 +105,6 @@ def test_an_unknown_action_is_not_found(agent: Caller) -> None:
     refused(agent.execute("nothing"), 404, "action_not_found")
 
 
-@row("execute-errors/413")
-def test_a_body_beyond_a_megabyte(gate: Deployment, agent: Caller) -> None:
-    body = b'{"text":"' + b"x" * MB + b'"}'
-    with raw(gate.gateway.ready["client_socket"]) as line:
-        reply = line.ask(request("POST", PATH, agent.headers("POST", PATH), body), "POST")
-    assert reply is not None
-    assert reply.status == 413
-
-
-@row("execute-errors/422-schema_violation")
-def test_a_body_that_breaks_the_schema(agent: Caller) -> None:
-    answer = agent.execute("text_digest", {"text": 1})
-    refused(answer, 422, "schema_violation")
-
-
 # ------------------------------------------------------------------------------------------------ 500
 
 
@@ -173,9 +157,22 @@ FAILING: dict[str, tuple[str, Any, str, str]] = {
     "502-dns": ("unknown_host", {"path": "x"}, "provider_error", "could not be resolved"),
 }  # fmt: skip
 """Row -> action, body, and what the receipt says of the cause: its class, and words of its reason."""
+KINDS = {"provider_error": "provider_failure", "policy_violation": "provider_failure", "timeout": "timeout"}
+"""Failure class -> kind of the result."""
+ALSO = {
+    "502-provider-error": ("receipt/kind-provider_failure", "receipt/failure_class-provider_error"),
+    "502-fuel": (
+        "call-limits/fuel",
+        "receipt/failure_class-policy_violation",
+        "verification-outcomes/provider_failed_before_verification",
+    ),
+    "502-memory": ("call-limits/memory_mb",),
+    "502-timeout": ("call-limits/timeout_seconds", "receipt/kind-timeout", "receipt/failure_class-timeout"),
+    "502-io-calls": ("call-limits/max_io_calls",),
+}
 
 
-@rows("execute-errors", FAILING)
+@rows("execute-errors", FAILING, ALSO)
 def test_a_provider_that_failed_or_met_a_limit(
     gate: Deployment, agent: Caller, case: tuple[str, Any, str, str]
 ) -> None:  # fmt: skip
@@ -183,7 +180,8 @@ def test_a_provider_that_failed_or_met_a_limit(
     refused(agent.execute(action, body), 502, "action_execution_failed")
     receipt = gate.receipt_of(agent)
     assert words in receipt["normalized_result"]["reason"]
-    assert receipt["failure_class"] == failure_class
+    assert (receipt["failure_class"], receipt["normalized_result"]["kind"]) == (failure_class, KINDS[failure_class])
+    assert receipt["verification_outcome"]["status"] == "provider_failed_before_verification"
 
 
 @row("execute-errors/502-memory")

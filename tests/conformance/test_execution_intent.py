@@ -17,6 +17,7 @@ def story(gate: Deployment) -> tuple[Intent, dict[str, Any], Intent | None]:
     agent = gate.agent()
     with still_workers(gate) as workers:
         call, intent = workers.begin(lambda: agent.execute("spin", {}))
+        assert gate.events(session_id=agent.session_id, event_type="ActionCall") == []
     answer = call.answer()
     assert answer is not None
     assert answer.status_code == 200
@@ -53,11 +54,13 @@ def test_without_an_intent_no_provider_runs(gate: Deployment) -> None:
     assert file.exists()
 
 
-@row("execution-intent/resolved-by-receipt")
+@row("execution-intent/resolved-by-receipt", "events/2-intent-then-receipt")
 def test_its_receipt_resolves_it(gate: Deployment, story: Story) -> None:
     intent, result, after = story
     assert after is None
-    assert gate.receipt(result["receipt_id"])["grant_id"] == intent["grant_id"]
+    receipt = gate.receipt(result["receipt_id"])
+    assert receipt["grant_id"] == intent["grant_id"]
+    assert seconds_of(intent["dispatched_at"]) <= seconds_of(receipt["finished_at"])
 
 
 @rows(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import ONLY_DEV, row, rows
-from tests.conformance.shapes import OUTCOMES, is_id, is_integer
+from tests.conformance.marks import row, rows
+from tests.conformance.shapes import OUTCOMES, is_integer
 
 Result = dict[str, Any]
 
@@ -41,46 +41,28 @@ def test_the_result_has_it(result: Result, case: Callable[[Result], bool]) -> No
     assert case(result)
 
 
-@row("execution-result/trace_id")
-def test_the_trace_is_that_of_the_event(gate: Deployment, result: Result) -> None:
-    (event,) = gate.events(trace_id=result["trace_id"])
-    assert event["receipt_id"] == result["receipt_id"]
-
-
-@row("execution-result/grant_id")
-def test_the_grant_is_that_of_the_receipt(gate: Deployment, result: Result) -> None:
-    assert is_id("grant_", result["grant_id"])
-    assert gate.receipt(result["receipt_id"])["grant_id"] == result["grant_id"]
-
-
-@row("execution-result/receipt_id")
-def test_the_receipt_is_there(gate: Deployment, result: Result) -> None:
-    assert is_id("rcpt_", result["receipt_id"])
-    assert gate.receipt(result["receipt_id"])["provider_receipt"] == result["output"]
-
-
-@row("execution-result/approval")
+@row(
+    "execution-result/approval",
+    "approval-states/approved-binds-operator",
+    "admin-endpoints/approve",
+    "other-errors/approve-404-consumed",
+)
 def test_only_an_approved_call_says_who_approved_it(gate: Deployment, result: Result) -> None:
-    approval_id = gate.held(gate.agent())
-    approved = gate.operator().post(f"/v1/approvals/{approval_id}/approve").json()
+    approval_id = gate.held(gate.agent(), body={"text": "approve"})
+    operator = gate.operator()
+    answer = operator.post(f"/v1/approvals/{approval_id}/approve")
+    assert answer.status_code == 200
+    approved = answer.json()
+    assert approved["output"]["bytes"] == len("approve")
     assert approved["approval"]["approval_id"] == approval_id
     assert approved["approval"]["approved_by"] == gate.operator_name
-    assert "approval" not in result
+    assert not {"approval", "learned_domain"} & set(result)
     assert set(result) <= set(approved)
-
-
-@ONLY_DEV
-@row("execution-result/learned_domain")
-def test_only_a_call_approved_with_a_domain_to_learn_echoes_it(gate: Deployment, result: Result) -> None:
-    approval_id = gate.held(gate.agent(), "http_host", {"host": "learned.gateway.test"})
-    operator = gate.operator()
-    try:
-        approved = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain=learned.gateway.test")
-        assert approved.status_code == 200, approved.text
-        assert approved.json()["learned_domain"] == "learned.gateway.test"
-        assert "learned_domain" not in result
-    finally:
-        operator.delete("/v1/admin/domains/clear")
+    event = gate.events(trace_id=approved["trace_id"], decision="allow", event_type="ActionCall")[0]
+    assert (event["grant_id"], event["approved_by"]) == (approved["grant_id"], gate.operator_name)
+    assert event["operator_sender_binding"] == approved["approval"]["operator_sender_binding"]
+    assert len(event["operator_sender_binding"]) == 43
+    assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ def test_new_work_is_refused_running_work_ends_and_operators_go_on(drain: Drain)
     assert len(drain.events) >= 1
 
 
-@row("gate-lifecycle/draining-again")
+@row("gate-lifecycle/draining-again", "admin-endpoints/drain")
 def test_a_second_drain_says_so(drain: Drain) -> None:
     assert drain.again.status_code == 200
     assert drain.again.json()["already_draining"] is True
-    assert drain.first.json()["already_draining"] is False
+    assert drain.first.json() == {"draining": True, "already_draining": False, "in_flight_executions": 1}
 
 
 @row("gate-lifecycle/irreversible")

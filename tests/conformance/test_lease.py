@@ -31,7 +31,7 @@ def lease(gate: Deployment, prover: Prover) -> dict[str, Any]:
 
 
 @BOTH_MODES
-@row("lease/lease_jwt")
+@row("lease/lease_jwt", "lease/session_id", "lease/lease_jti")
 def test_the_token_is_signed_by_a_published_key_and_bound_to_the_callers(
     gate: Deployment, lease: dict[str, Any], prover: Prover
 ) -> None:
@@ -42,17 +42,8 @@ def test_the_token_is_signed_by_a_published_key_and_bound_to_the_callers(
     thumbprint = hashlib.sha256(json.dumps(prover.jwk, sort_keys=True, separators=(",", ":")).encode()).digest()
     assert claims["cnf"] == {"jkt": b64(thumbprint)}
     assert (claims["jti"], claims["session_id"]) == (lease["lease_jti"], lease["session_id"])
+    assert (claims["jti"].startswith("lea_"), claims["session_id"].startswith("ses_")) == (True, True)
     assert claims["sub"] == gate.principal
-
-
-@row("lease/session_id")
-def test_the_session_has_its_prefix(lease: dict[str, Any]) -> None:
-    assert lease["session_id"].startswith("ses_")
-
-
-@row("lease/lease_jti")
-def test_the_lease_has_its_prefix(lease: dict[str, Any]) -> None:
-    assert lease["lease_jti"].startswith("lea_")
 
 
 @row("lease/expires_at", "dpop-rules/5-lease-lifetime", "limits/lease-lifetime")

@@ -35,7 +35,7 @@ def test_the_key_is_a_public_key_on_the_curve(gate: Deployment, key: Any) -> Non
     refused(gate, {"scopes": ["tools:call"], "dpop_jwk": key})
 
 
-@row("lease-request/budgets")
+@row("lease-request/budgets", "budget/exhausted", "execute-errors/403-budget_exhausted")
 def test_a_budget_counts_and_without_one_nothing_does(gate: Deployment) -> None:
     limited, free = gate.agent(max_calls=1), gate.agent()
     assert limited.execute("text_digest", {"text": "1"}).status_code == 200

@@ -21,7 +21,7 @@ CALLS = 100
 """The calls of one session."""
 
 
-@row("limits/body")
+@row("limits/body", "execute-errors/413")
 def test_a_megabyte_passes_and_one_byte_more_does_not(gate: Deployment, agent: Caller) -> None:
     frame = len('{"text":""}')
     for size, status in ((MB, 200), (MB + 1, 413)):
@@ -110,24 +110,16 @@ def many(gate: Deployment) -> Deployment:
     return gate
 
 
-@row("limits/approvals-default")
-def test_fifty_approvals_are_listed_by_default(many: Deployment) -> None:
+@row("limits/approvals-default", "limits/approvals-max")
+def test_fifty_approvals_are_listed_by_default_and_two_hundred_at_most(many: Deployment) -> None:
     assert len(many.operator().get("/v1/approvals").json()["approvals"]) == 50
-
-
-@row("limits/approvals-max")
-def test_two_hundred_approvals_are_listed_at_most(many: Deployment) -> None:
     assert len(many.operator().get("/v1/approvals?limit=200").json()["approvals"]) == 200
     assert many.operator().get("/v1/approvals?limit=201").status_code == 400
 
 
-@row("limits/events-default")
-def test_a_hundred_events_are_listed_by_default(many: Deployment) -> None:
+@row("limits/events-default", "limits/events-max")
+def test_a_hundred_events_are_listed_by_default_and_a_thousand_at_most(many: Deployment) -> None:
     assert len(many.events()) == 100
-
-
-@row("limits/events-max")
-def test_a_thousand_events_are_listed_at_most(many: Deployment) -> None:
     assert len(many.events(limit=1000)) == 1000
     assert many.operator().get("/v1/audit/events?limit=1001").status_code == 400
 

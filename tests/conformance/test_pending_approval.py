@@ -17,16 +17,6 @@ def pending(gate: Deployment) -> dict[str, Any]:
     return dict(answer.json())
 
 
-@row("pending-approval/decision")
-def test_it_says_that_it_is_pending(pending: dict[str, Any]) -> None:
-    assert pending["decision"] == "pending_approval"
-
-
-@row("pending-approval/approval_id")
-def test_it_names_the_approval(pending: dict[str, Any]) -> None:
-    assert is_id("apr_", pending["approval_id"])
-
-
 @row("pending-approval/request_hash")
 def test_it_has_the_hash_of_the_request(gate: Deployment, pending: dict[str, Any]) -> None:
     assert is_sha256(pending["request_hash"])
@@ -34,7 +24,9 @@ def test_it_has_the_hash_of_the_request(gate: Deployment, pending: dict[str, Any
     assert detail["request_hash"] == pending["request_hash"]
 
 
-@row("pending-approval/trace_id")
-def test_it_has_the_trace_of_its_event(gate: Deployment, pending: dict[str, Any]) -> None:
+@row("pending-approval/trace_id", "pending-approval/decision", "pending-approval/approval_id")
+def test_it_names_the_approval_and_the_trace_of_its_event(gate: Deployment, pending: dict[str, Any]) -> None:
+    assert pending["decision"] == "pending_approval"
+    assert is_id("apr_", pending["approval_id"])
     (event,) = gate.events(trace_id=pending["trace_id"])
     assert (event["decision"], event["approval_id"]) == ("pending_approval", pending["approval_id"])

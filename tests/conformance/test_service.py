@@ -31,14 +31,16 @@ ADMIN_ONLY = [
     "service/fail-closed-store",
     "dpop-rules/2-store-down",
     "failures/store-down-execute",
+    "failures/store-down-leases",
     "execute-errors/503-replay_cache_unavailable",
 )
-def test_without_the_store_nothing_is_allowed(gate: Deployment) -> None:
+def test_without_the_store_leases_are_issued_and_nothing_is_allowed(gate: Deployment) -> None:
     agent, limited = gate.agent(), gate.agent(max_calls=1)
     call = ("file_write", {"path": "closed.store", "content": "x"})
     with gate.without("store"):
         answers = [agent.execute(*call) for _ in range(3)]
         counted = limited.execute(*call)
+        assert gate.lease({"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}).status_code == 200
     assert [(one.status_code, one.json()) for one in answers] == [(503, {"error": "replay_cache_unavailable"})] * 3
     assert counted.status_code == 503
     assert counted.json()["error"] in ("replay_cache_unavailable", "budget_store_unavailable")

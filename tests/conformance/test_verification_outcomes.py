@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import row, rows
+from tests.conformance.marks import rows
 
 
 @rows(
@@ -26,10 +26,3 @@ def test_the_outcome_is_told_everywhere(gate: Deployment, case: tuple[str, Any])
     }[case[0]]  # fmt: skip
     assert gate.receipt(result.json()["receipt_id"])["verification_outcome"]["status"] == outcome
     assert gate.events(session_id=agent.session_id, event_type="ActionCall")[0]["verification_outcome"] == outcome
-
-
-@row("verification-outcomes/provider_failed_before_verification")
-def test_a_provider_that_failed_has_its_outcome(gate: Deployment) -> None:
-    agent = gate.agent()
-    assert agent.execute("little_fuel", {"text": "x"}).status_code == 502
-    assert gate.receipt_of(agent)["verification_outcome"]["status"] == "provider_failed_before_verification"

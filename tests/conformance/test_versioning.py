@@ -25,11 +25,6 @@ def test_the_service_and_its_actions_have_versions(gate: Deployment) -> None:
     assert all(SEMANTIC.fullmatch(one["version"]) for one in gate.client.get("/v1/actions").json())
 
 
-@row("versioning/3-database_mode")
-def test_the_database_mode_is_null(gate: Deployment) -> None:
-    assert {one["database_mode"] for one in gate.client.get("/v1/actions").json()} == {None}
-
-
 @row("versioning/4-policy_version")
 def test_the_policy_has_a_version(gate: Deployment, agent: Caller, operator: Caller) -> None:
     agent.execute("text_digest", {"text": "x"})
@@ -65,15 +60,3 @@ def rotation_target(gate: Deployment) -> list[str | Path]:
     """The arguments that name the keys for `gateway keys rotate`."""
     state: list[str | Path] = ["--state-dir", gate.state] if gate.is_dev else []
     return [*state, "--config", gate.folder / "gateway.toml"]
-
-
-@row("versioning/5-unsigned")
-def test_a_receipt_from_before_signing_has_no_signature(gate: Deployment, agent: Caller) -> None:
-    receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
-    ((data,),) = gate.select("select bytes from receipts where receipt_id = ?", receipt_id)
-    stored = json.loads(bytes(data))
-    del stored["receipt_signature"], stored["signing_key_id"]
-    gate.change("update receipts set bytes = ? where receipt_id = ?", json.dumps(stored).encode(), receipt_id)
-    receipt = gate.receipt(receipt_id)
-    assert receipt["signature_status"] == "unsigned"
-    assert not {"receipt_signature", "signing_key_id"} & set(receipt)

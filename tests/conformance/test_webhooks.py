@@ -95,42 +95,21 @@ def test_a_name_that_does_not_resolve_is_undeliverable(hooks: Hooked) -> None:
     assert (attempts, "resolve" in error) == (1 + RETRIES, True)
 
 
-def outbox_moves(hooks: Hooked) -> None:
-    """Something waits, and the gauge says so."""
-
-    def one_waits() -> bool:
-        hooks.gate.agent().execute("text_digest", {"text": "x"})
-        kind, samples = family_of(hooks.gate, "gate_webhook_outbox_pending")
-        return kind == "gauge" and total(samples, kind) > 0
-
-    wait_for(one_waits, "a delivery that waits")
-
-
-def drops_move(hooks: Hooked) -> None:
-    """A delivery that is not allowed is given up and counted."""
+@row("metrics/webhook-outbox", "metrics/webhook-drops", "metrics/webhook-counts")
+def test_the_families_move_when_something_is_given_up_and_when_it_waits(hooks: Hooked) -> None:
     hooks.given_up("private")
 
     def dropped() -> bool:
         kind, samples = family_of(hooks.gate, "gate_webhook_drops")
         return kind == "counter" and total([one for one in samples if one.labels["endpoint"] == "private"], kind) > 0
 
+    def one_waits() -> bool:
+        hooks.gate.agent().execute("text_digest", {"text": "x"})
+        kind, samples = family_of(hooks.gate, "gate_webhook_outbox_pending")
+        return kind == "gauge" and total(samples, kind) > 0
+
     wait_for(dropped, "a drop that is counted")
-
-
-@row("metrics/webhook-outbox")
-def test_the_gauge_of_the_outbox_moves_when_something_waits(hooks: Hooked) -> None:
-    outbox_moves(hooks)
-
-
-@row("metrics/webhook-drops")
-def test_the_counter_of_drops_moves_when_a_delivery_is_given_up(hooks: Hooked) -> None:
-    drops_move(hooks)
-
-
-@row("metrics/webhook-counts")
-def test_the_families_move_when_something_is_dropped_and_when_it_waits(hooks: Hooked) -> None:
-    drops_move(hooks)
-    outbox_moves(hooks)
+    wait_for(one_waits, "a delivery that waits")
 
 
 @ONLY_DEV
