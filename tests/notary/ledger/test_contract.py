@@ -23,6 +23,7 @@ from ipc.operations.intents import ListUnresolved, ShowIntent
 from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import Cosign, NextCheckpoint
 from notary.tree.merkle import check_consistency
+from notary.upkeep.orphans import SHARED_SECONDS
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, query, walk_of
 from tests.notary.samples import (
@@ -168,6 +169,7 @@ def test_all_that_waits_for_an_endpoint_that_is_gone_is_given_up(kept: Running) 
     for _ in range(3):
         notify(kept.front)
     kept.settings = changed(kept.settings, webhooks=hooks("pager"))
+    kept.clock.time += SHARED_SECONDS
     kept.restart()
     wait_for(lambda: kept.front.ask(ReadLedger()).waiting == {"pager": 3}, "what was given up")
     gone = "the endpoint is not configured any more"
