@@ -14,7 +14,14 @@ import trio
 
 from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
-from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network, WebhookStream
+from frontend.webhooks.network import (
+    MAX_ADDRESSES,
+    MAX_ANSWER_BYTES,
+    Blocked,
+    EndpointUnreached,
+    Network,
+    WebhookStream,
+)
 from ipc.configuration.networks import NetworkSettings, NetworkTls, PlanNetwork
 from ipc.network.reach import Reach, ReachRefused, may_send_plain, reach_of
 from ipc.network.tls import client_context, show_certificate
@@ -75,15 +82,21 @@ class Servers:
 
     async def _answered(self, method: str, parts: SplitResult, headers: dict[str, str], body: bytes) -> ServerAnswer:
         network = _JudgedNetwork(self)
+        answer = None
         try:
-            return await self._sent(network, method, parts, headers, body)
+            answer = await self._sent(network, method, parts, headers, body)
         except (Blocked, EndpointUnreached) as error:
             raise NotReached(str(error)) from None
         except (httpcore.ProtocolError, httpcore.NetworkError):
-            raise NotReached("the connection ended without a whole answer in HTTP") from None
+            pass  # told below: it may be the length that broke it off
         finally:
             with trio.CancelScope(shield=True):
                 await network.close()
+        if network.is_too_long:
+            raise NotReached(f"its answer is larger than {MAX_ANSWER_BYTES // 1024} KiB")
+        if answer is None:
+            raise NotReached("the connection ended without a whole answer in HTTP")
+        return answer
 
     async def _sent(
         self, network: Network, method: str, parts: SplitResult, headers: dict[str, str], body: bytes
@@ -140,12 +153,19 @@ class _JudgedNetwork(Network):
         super().__init__(servers.resolve, servers.lookups)
         self._servers = servers
         self._tls = servers.public_tls
+        self._line: WebhookStream | None = None
+
+    @property
+    def is_too_long(self) -> bool:
+        """True if the answer may be longer than what is read of it."""
+        return self._line is not None and self._line.is_too_long
 
     async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
         """See Network. TLS is that of the network in which the address lies."""
         line = await super().connect_tcp(host, port)
         assert isinstance(line, WebhookStream)
         line.own_tls = self._tls
+        self._line = line
         return line
 
     def allowed(self, host: str, port: int, addresses: list[str]) -> list[str]:

@@ -113,6 +113,11 @@ class WebhookStream(httpcore.AsyncNetworkStream):
         self.own_tls: ssl.SSLContext | None = None
         """Instead of the context that httpcore was given."""
 
+    @property
+    def is_too_long(self) -> bool:
+        """True if more may have come than is read."""
+        return self._left <= 0
+
     async def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
         """Up to so many bytes; b"" at the end, and where an answer has become too long."""
         if self._left <= 0:
