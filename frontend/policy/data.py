@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from frontend.policy.value_rules import MAX_RULES, Cap, Threshold
+from frontend.policy.value_rules import MAX_RULES, Cap, Threshold, told
 from ipc.configuration.quotas import NO_QUOTA, Quota
 from ipc.limits import MAX_DEPTH_JSON
 from ipc.texts.scalars import is_held_whole
@@ -118,7 +118,7 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
             try:
                 rules = msgspec.convert(item, kind)
             except msgspec.ValidationError as error:
-                note(str(error), section, name)
+                note(told(error), section, name)
                 continue
             if section in _ONE_OF_EACH and len({one.place for one in rules}) < len(rules):
                 note(f"has two with the same {_ONE_OF_EACH[section]}", section, name)

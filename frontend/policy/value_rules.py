@@ -4,6 +4,7 @@ Numbers are compared as the decimals that JSON writes, never rounded; values of 
 A value that is missing, or that no number compares with, makes an answer stricter, never milder.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -27,6 +28,11 @@ Outcome: TypeAlias = Literal["hold", "deny"]
 Number: TypeAlias = int | float
 Listed = Annotated[tuple[str | int | float | bool, ...], Meta(min_length=1, max_length=MAX_SCALARS)]
 Seconds = Annotated[int, Meta(ge=1, le=MAX_WINDOW_SECONDS)]
+
+
+def told(error: msgspec.ValidationError) -> str:
+    """What is wrong with a rule, for people."""
+    return re.sub(r"Expected `str` matching regex .*'", "must be a pointer such as /amount", str(error))
 
 
 class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -83,6 +83,10 @@ def test_wrong_usage_ends_with_2(gatectl: Gatectl) -> None:
     assert (ran.code, ran.out, set(ran.error)) == (2, "", MEMBERS)
     assert ran.error["error"] == "usage"
     assert "Did you mean show?" in ran.error["message"]
+    assert gatectl.here("completion").err.startswith(
+        "gatectl: usage: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish - "
+    )
+    assert gatectl.here("webhooks", "test", "none").err.endswith(" - see what there is: gatectl webhooks list\n")
 
 
 @pytest.mark.parametrize("number", ["99.99999999999999999", "1e400", "1e-99999999999999999999"])
@@ -116,6 +120,12 @@ def test_a_similar_name_is_suggested_and_hostile_names_are_escaped(gatectl: Gate
     with scripted_gateway({"GET /v1/admin/status": (404, body)}) as server:
         err = pointed_at(gatectl, server.url).here("status").err
     assert not [one for one in err if one != "\n" and not one.isprintable()]
+
+
+def test_a_list_of_rules_without_one_says_of_which_action(gatectl: Gatectl) -> None:
+    assert gatectl.done("policy", "caps", "list", "pay_tranfer").out == "no sum holds or denies a call of pay_tranfer\n"
+    said = gatectl.done("policy", "thresholds", "list", "pay_tranfer").out
+    assert said == "no value holds or denies a call of pay_tranfer\n"
 
 
 def test_a_denied_call_ends_with_3(gatectl: Gatectl) -> None:

@@ -16,7 +16,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.policy.cap_pages import page_of
 from frontend.policy.data import is_action
-from frontend.policy.value_rules import Cap, Threshold
+from frontend.policy.value_rules import Cap, Threshold, told
 from frontend.services import Services
 from ipc.operations.caps import CapSums, SumCap
 
@@ -95,7 +95,7 @@ def _rule(form: ThresholdToSet | CapToSet, kind: type[_Rule]) -> _Rule:
     try:
         return msgspec.convert(members, kind)
     except msgspec.ValidationError as error:
-        raise GateError("invalid_input", message=str(error)) from None
+        raise GateError("invalid_input", message=told(error)) from None
 
 
 def _members(form: JsonBody) -> dict[str, object]:

@@ -53,6 +53,7 @@ NEXT = {
     "principal_not_found": "see who has an entry: gatectl policy show",
     "threshold_not_found": "nothing to do; see: gatectl policy thresholds list",
     "cap_not_found": "nothing to do; see: gatectl policy caps list",
+    "webhook_not_found": "see what there is: gatectl webhooks list",
     "standing_not_found": "it has ended, or never was: gatectl approvals standing list",
     "too_many_standing_approvals": "revoke one that is not needed: gatectl approvals standing list",
     "allowlist_entry_not_found": "nothing to do; see: gatectl allowlist list",

@@ -123,7 +123,8 @@ def run(arguments: list[str], desk: CliContext | None = None) -> int:
         mend = "" if error.format_message().endswith("?") else "see --help"
         if isinstance(error, click.UsageError) and error.ctx is not None:
             mend = f"see {error.ctx.command_path} --help"
-        return tell(Failure(ScriptExit.USAGE, "usage", error.format_message().rstrip("."), mend), is_json)
+        message = " ".join(error.format_message().split()).rstrip(".")
+        return tell(Failure(ScriptExit.USAGE, "usage", message, mend), is_json)
     except (GatewayError, Failure) as error:
         return tell(error, is_json)
     except KeyFileError as error:

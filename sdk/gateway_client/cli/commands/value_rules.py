@@ -36,6 +36,10 @@ def _number(_context: click.Context, option: click.Parameter, text: str | None) 
     return found
 
 
+def _no_rule(what: str, action: str | None) -> str:
+    return f"{what} holds or denies a call" + ("" if action is None else f" of {safe(action)}")
+
+
 @thresholds.command("list")
 @click.argument("action", required=False, shell_complete=completing.actions)
 @pass_desk
@@ -53,7 +57,7 @@ def list_thresholds(desk: CliContext, action: str | None = None) -> None:
         words = [f"{name} {shown(bound)}" for name, bound in bounds if bound is not None]
         words += [f"{name} {plain([json.dumps(item) for item in items])}" for name, items in lists if items]
         rows.append((one.action_id, one.pointer, ", ".join(words)))
-    desk.out.table(("ACTION", "VALUE", "IS"), rows, "no value holds or denies a call")
+    desk.out.table(("ACTION", "VALUE", "IS"), rows, _no_rule("no value", action))
 
 
 @thresholds.command("set")
@@ -96,7 +100,7 @@ def list_caps(desk: CliContext, action: str | None = None, used_after: str | Non
         desk.out.document({"caps": [one.raw for one in found]})
         return
     columns = ("ACTION", "VALUE", "PER", "WITHIN", "SUM IS", "SUBJECT", "USED", "UNKNOWN")
-    desk.out.table(columns, [row for one in found for row in _rows(one)], "no sum holds or denies a call")
+    desk.out.table(columns, [row for one in found for row in _rows(one)], _no_rule("no sum", action))
     for one in found:
         if one.used_next is not None:
             command = shlex.join(["gatectl", "policy", "caps", "list", one.action_id, "--used-after", one.used_next])

@@ -70,6 +70,13 @@ async def test_a_threshold_that_no_call_could_keep_is_refused(
     assert (await core.operate("GET", THRESHOLDS))[1]["thresholds"] == []
 
 
+async def test_a_pointer_that_is_none_is_told_in_plain_words(core: Core) -> None:
+    for path, rule in ((THRESHOLDS, BOUND), (CAPS, CAP)):
+        status, refused = await core.operate("POST", path, rule | {"pointer": "amount"})
+        assert (status, refused["error"]) == (400, "invalid_input")
+        assert refused["message"] == "must be a pointer such as /amount - at `$.pointer`"
+
+
 @pytest.mark.parametrize("number", ["0.10000000000000000001", "99.99999999999999999", "1e-99999999999999999999"])
 async def test_a_bound_with_more_digits_than_can_be_compared_is_refused(core: Core, number: str) -> None:
     for path, rule, name in ((THRESHOLDS, BOUND, "hold_above"), (CAPS, CAP, "deny_above")):
