@@ -22,6 +22,7 @@ from frontend.action_tests.running import TestReport, TestRunner
 from frontend.action_tests.told import table, tap
 from frontend.action_tests.upstream import UpstreamServer
 from ipc.process.exits import Exit
+from ipc.process.output import flushed
 from ipc.process.parent import die_with_parent
 from ipc.process.process_speed import leave
 
@@ -141,8 +142,8 @@ def main() -> int:
         print(f"gateway: the tests could not be run: {error}.", file=sys.stderr)
         return Exit.FAILED
     ordered = [reports[id(test)] for _, test in tested.tests]
-    print((tap if options.tap else table)(ordered), end="", flush=True)
-    return Exit.FAILED if any(one.differences for one in ordered) else Exit.OK
+    has_failed = any(one.differences for one in ordered)
+    return flushed(Exit.FAILED if has_failed else Exit.OK, (tap if options.tap else table)(ordered))
 
 
 if __name__ == "__main__":

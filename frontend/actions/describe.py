@@ -18,6 +18,7 @@ from frontend.manifests.schemacheck import DIALECT
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node
 from ipc.process.exits import Exit
+from ipc.process.output import flushed
 from ipc.verifiers import DEFAULT_VERIFIER, VERIFIERS
 
 _FREE = "*"
@@ -161,11 +162,7 @@ def _or_null(form: Form) -> dict[str, Any]:
 def main() -> int:
     """Print the schema; returns an exit code."""
     text = msgspec.json.format(msgspec.json.encode(manifest_schema()), indent=2).decode()
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        return Exit.FAILED
-    return Exit.OK
+    return flushed(Exit.OK, f"{text}\n")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import sys
 from ipc.process.exits import Exit
 
 
-def flushed(code: int) -> int:
-    """The exit code once standard output has taken everything. A reader that went away has read what it wanted."""
+def flushed(code: int, last: str = "") -> int:
+    """The exit code once standard output has taken everything, and `last` at its end. A reader that went away has read
+    what it wanted."""
     try:
-        sys.stdout.flush()
+        print(last, end="", flush=True)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains again at its end
         if not isinstance(error, BrokenPipeError):

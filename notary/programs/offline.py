@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import msgspec
 
 from ipc.evidence.unfinished_segments import unfinished_in
 from ipc.process.exits import Exit
+from ipc.process.output import flushed
 from ipc.texts.visible import has_overlay
 from notary.database import DatabaseGone
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
@@ -82,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         parts = list[LedgerPart]()
         for source in _sources(options):
             findings = _check(source, keys, signers, kept, parts)
-            print(_sentence(source.place, findings))
+            _show(_sentence(source.place, findings))
             if findings.broken is not None:
                 return Exit.CHECK_FAILED
     except (CannotCheck, NotReadable) as problem:
@@ -91,11 +93,17 @@ def main(arguments: list[str] | None = None) -> int:
     problem_of_all = problem_of_joints(parts, from_the_beginning=options.segments is not None)
     if problem_of_all is not None:
         place, reason = problem_of_all
-        print(_sentence(place, Findings(broken=Break(None, None, reason))))
+        _show(_sentence(place, Findings(broken=Break(None, None, reason))))
         return Exit.CHECK_FAILED
     if options.segments is not None:
         _tell_unfinished(options.segments)
     return Exit.OK
+
+
+def _show(text: str) -> None:
+    """Print it; to a reader that is gone the exit code tells the finding."""
+    with suppress(BrokenPipeError):
+        print(text)
 
 
 def _tell_unfinished(folder: Path) -> None:
@@ -144,7 +152,7 @@ def _check(
             parts.append(part)
             if findings.broken is not None and findings.broken.seq is not None:
                 for number, stored in neighbours(connection, findings.broken.seq):
-                    print(_line(number, stored, is_broken=number == findings.broken.seq))
+                    _show(_line(number, stored, is_broken=number == findings.broken.seq))
             return findings
     except ForeignShape as problem:
         return Findings(broken=Break(None, None, str(problem)))
@@ -224,4 +232,4 @@ def _counted(number: int, noun: str) -> str:
 if __name__ == "__main__":
     # Ctrl-C ends the check and nothing else: there is nothing to leave whole, and no trace to show.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(main())
+    sys.exit(flushed(main()))

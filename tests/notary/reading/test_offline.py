@@ -228,6 +228,18 @@ def test_a_ledger_without_keys_can_not_be_checked(case: Case, capsys: pytest.Cap
     assert capsys.readouterr().err.endswith(": a ledger carries no keys: give --keys.\n")
 
 
+@pytest.mark.parametrize(("change", "code"), [("", 0), ("UPDATE events SET time = time + 1 WHERE seq = 3", 8)])
+def test_the_exit_code_tells_the_finding_to_a_reader_that_is_gone(case: Case, change: str, code: int) -> None:
+    with closing(sqlite3.connect(case.file)) as connection, connection:
+        connection.execute(change)
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "notary.programs.offline", str(case.file), "--keys", str(case.keys)]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(case: Case) -> None:
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "notary.programs.offline", str(case.file), "--keys", str(case.keys)]

@@ -91,9 +91,11 @@ DOCUMENT = (
     [
         ("$GATEWAY --help", (GONE, FULL, CLOSED)),
         ("$GATEWAY schema config", (GONE, FULL, CLOSED)),  # more than is written at once
+        ("$GATEWAY schema manifest", (GONE, "{} | head -1", FULL, CLOSED)),
         ("$GATEWAY doctor", (GONE, FULL, CLOSED)),
         (f"echo '{DOCUMENT}' >d; $GATEWAY import openapi d --out o --force", (GONE, FULL, CLOSED)),
         ("mkdir -p p; $GATEWAY policy test p", (GONE, FULL, CLOSED)),
+        ("$GATEWAY new action a >&2 --from github_issue; $GATEWAY test actions my-gateway/actions", (GONE, FULL)),
         ("$GATECTL --help", (GONE, FULL, CLOSED)),
         ("$GATECTL context list", (GONE, FULL, CLOSED, "mkdir d; cd d; rmdir ../d; {}")),
         ("$GATECTL nonsense", ("{} <&- 2>&-",)),
