@@ -290,7 +290,7 @@ async def serve(control_socket: socket.socket) -> Exit:
         log.error("the operating system refused a wall", cause=str(error))
         return Exit.SANDBOX
     if fixed:
-        log.warning("beside ledger or keys: what replaces these is read after a restart", paths=fixed)
+        log.warning("these lie beside ledger or keys: restart the gateway once one is replaced", paths=fixed)
     try:
         shared = SharedMemory(memory, Layout.of(start.settings), start.number)
         services = build_services(start, control, NotaryClient(), FrontClock(0.0), shared)
