@@ -118,5 +118,5 @@ def _principal(desk: CliContext, access: PrincipalAcl) -> None:
         pairs.append(("may call", access.actions))
     pairs.append(("sinks", access.sinks))
     if access.inherits_wildcard is not None:
-        pairs.append(("and what * may", access.inherits_wildcard))
+        pairs.append(("entry * counts", access.inherits_wildcard))
     desk.out.facts([*pairs, ("policy", access.policy_version)])
