@@ -12,7 +12,6 @@ from frontend.api.route import Auth, Rate
 from frontend.api.routes import ROUTES
 from frontend.errors import GateError
 from frontend.http.answers import Answer
-from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import TELL_SECONDS
 from ipc.settings import IdentitySettings, LimitSettings, PrincipalMapping
@@ -166,11 +165,10 @@ async def test_a_flood_of_leases_by_one_user_takes_none_of_another_s(tmp_path: P
     async with front_core(tmp_path, workers=0, identity=IdentitySettings(principals=users)) as core:
         for bucket in core.services.rates._buckets.values():
             bucket._clock = lambda: 0.0  # stands still
-        wanted = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": Key().jwk})
+        wanted = {"scopes": ["tools:call"], "dpop_jwk": Key().jwk}
 
         async def ask(uid: int) -> int:
-            request = Request("POST", "/v1/leases", peer=PeerCredentials(1, uid, 1), body=CompleteBody(wanted))
-            return (await core.dispatch.respond(request)).status
+            return (await core.ask("POST", "/v1/leases", wanted, uid=uid)).status
 
         assert [await ask(1003) for _ in range(40)] == [403] * 5 + [429] * 35
         assert [await ask(1001) for _ in range(60)] == [200] * 50 + [429] * 10

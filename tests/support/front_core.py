@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from frontend.control import SupervisorLink
 from frontend.deadlines import Deadlines
 from frontend.errors import GateError
 from frontend.http.answers import Answer
+from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryClient
 from frontend.policy.engine import Commit, MemoStatus, PolicySources
@@ -177,25 +178,26 @@ class Core:
         force_setattr(services.settlement, "policy", self.policy)
 
     async def ask(
-        self, method: str, path: str, body: bytes | object = b"", headers: list[tuple[str, str]] | None = None
-    ) -> Answer:
-        """One request as the skin hands it on; bodies that are no bytes are sent as JSON."""
+        self, method: str, path: str, body: bytes | object = b"", headers: Iterable[tuple[str, str]] = (), *,
+        uid: int | None = None,
+    ) -> Answer:  # fmt: skip
+        """One request as the skin hands it on, of this user; bodies that are no bytes are sent as JSON."""
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        fields = list(headers or [])
+        fields, peer = list(headers), None if uid is None else PeerCredentials(1, uid, uid)
         if data:
             fields.append(("content-length", str(len(data))))
         plain, _, query = path.partition("?")
-        answer = await self.dispatch.respond(Request(method, plain, query, fields, body=CompleteBody(data)))
+        answer = await self.dispatch.respond(Request(method, plain, query, fields, peer=peer, body=CompleteBody(data)))
         check_answer(method, plain, answer.status, answer.content_type, answer.body)
         return answer
 
-    async def agent(self, max_calls: int | None = None) -> "Agent":
-        """A fresh lease."""
-        key = Key()
+    async def agent(self, max_calls: int | None = None, key: Key | None = None, **how: Any) -> "Agent":
+        """A fresh lease, asked for in this way."""
+        key = key or Key()
         body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": key.jwk}
         if max_calls is not None:
             body["budgets"] = {"max_calls": max_calls}
-        answer = await self.ask("POST", "/v1/leases", body)
+        answer = await self.ask("POST", "/v1/leases", body, **how)
         assert answer.status == 200, answer.body
         lease = msgspec.json.decode(answer.body)
         return Agent(self, key, lease["lease_jwt"], lease["session_id"])

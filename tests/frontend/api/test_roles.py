@@ -2,19 +2,14 @@
 
 from pathlib import Path
 
-import msgspec
-
 from frontend.api.route import Auth
 from frontend.api.routes import ROUTES
 from frontend.auth.operators import Operators
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import IdentitySettings, OperatorSettings, PrincipalMapping
 from tests.support.coded import Coded
-from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core
+from tests.support.front_core import API_KEY, HOLD, Core, front_core
 from tests.support.held_calls import held, state_of
-from tests.support.proofs import Key
 
 MAPPED = IdentitySettings(principals={"1004": PrincipalMapping("billing", owner="team-a")})
 EXAMPLES = {"approval_id": "apr_1", "receipt_id": "rcpt_1", "intent_id": "intent_1", "session_id": "ses_1"}
@@ -26,13 +21,8 @@ def become(core: Core, *roles: str, owner: str | None = None) -> None:
 
 
 async def held_of_user(core: Core, uid: int) -> str:
-    key, core.policy.answer = Key(), HOLD
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
-    fields = [("content-length", str(len(body)))]
-    peer = PeerCredentials(1, uid, uid)
-    answer = await core.dispatch.respond(Request("POST", "/v1/leases", "", fields, peer=peer, body=CompleteBody(body)))
-    lease = msgspec.json.decode(answer.body)
-    status, pending = await Agent(core, key, lease["lease_jwt"], lease["session_id"]).call("echo", {"n": 1})
+    core.policy.answer = HOLD
+    status, pending = await (await core.agent(uid=uid)).call("echo", {"n": 1})
     assert status == 202
     return str(pending["approval_id"])
 

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from frontend.auth.certificates import CertificateJudge
 from frontend.clock import FrontClock
 from frontend.errors import GateError
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from ipc.configuration.certificates import CertificateSettings
 from ipc.configuration.issuers import IssuerSettings, SubjectMapping
 from ipc.process.clock import parse_iso
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.client_certificates import byte_sequence, client_certificate, dns, email, uri
+from tests.support.coded import Coded
 from tests.support.front_core import Core, front_core
 from tests.support.proofs import Key
 
@@ -130,12 +129,9 @@ def settings(*rows: CertificateSettings, **more: Any) -> IdentitySettings:
 pytestmark = pytest.mark.front(workers=0, identity=settings(*ROWS))
 
 
-async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[int, dict[str, Any]]:
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk})
-    peer = PeerCredentials(1, uid, 1)
-    answer = await core.dispatch.respond(
-        Request("POST", "/v1/leases", "", [*headers], peer=peer, body=CompleteBody(body))
-    )
+async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[int, Any]:
+    body = {"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk}
+    answer = await core.ask("POST", "/v1/leases", body, headers, uid=uid)
     return answer.status, msgspec.json.decode(answer.body)
 
 
@@ -174,8 +170,7 @@ async def test_certificates_are_looked_at_from_the_edge_alone(core: Core) -> Non
 @pytest.mark.parametrize("more", [("client-cert", "again"), ("authorization", "Bearer a.b.c"), ("authorization", "")])
 async def test_a_certificate_beside_another_credential_gives_no_lease(core: Core, more: tuple[str, str]) -> None:
     good = ("client-cert", shown(A)(core.clock.right))
-    status, body = await ask(core, good, more)
-    assert (status, body["error"]) == (403, "identity_forbidden")
+    assert await ask(core, good, more) == (403, Coded("identity_forbidden"))
 
 
 async def test_without_rows_a_certificate_is_not_looked_at(tmp_path: Path) -> None:
@@ -204,8 +199,7 @@ async def test_a_form_makes_no_principal_of_another_caller(tmp_path: Path, princ
     )
     async with front_core(tmp_path, workers=0, identity=settings(*rows, issuers=(issuer,))) as core:
         certificate = shown(uri(f"spiffe://corp/agent/{principal}"))(core.clock.right)
-        status, body = await ask(core, ("client-cert", certificate))
-        assert (status, body["error"]) == (403, "identity_forbidden")
+        assert await ask(core, ("client-cert", certificate)) == (403, Coded("identity_forbidden"))
 
 
 WHOLE = client_certificate([uri("spiffe://corp/agent/a"), dns("pod.example")], 1_000_000_000, 4_000_000_000)

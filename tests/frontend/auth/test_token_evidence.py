@@ -5,35 +5,26 @@ from typing import Any
 
 import msgspec
 
-from frontend.http.answers import Answer
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from tests.frontend.auth.test_tokens import EDGE, ISSUER, row, settings, token, write_keys
-from tests.support.front_core import HOLD, Agent, Core, front_core
+from tests.frontend.auth.test_tokens import AGENT, EDGE, ISSUER, ask, issuing, token
+from tests.support.coded import Coded
+from tests.support.front_core import HOLD, Agent, Core
 from tests.support.proofs import Key
 
 ORIGIN = {"identity_method": "jwt", "identity_issuer": ISSUER, "identity_subject": "alice"}
 BEARER = ORIGIN | {"token_binding": "bearer"}
 
 
-async def lease(core: Core, key: Key, **claims: Any) -> Answer:
-    shown = token(**claims)(core.clock.right)
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
-    headers = [("authorization", f"Bearer {shown}")]
-    peer = PeerCredentials(1, EDGE, 1)
-    return await core.dispatch.respond(Request("POST", "/v1/leases", "", headers, peer=peer, body=CompleteBody(body)))
-
-
 async def agent_with_token(core: Core, **claims: Any) -> Agent:
     key = Key()
-    answer = await lease(core, key, **({"cnf": {"jkt": key.jkt}} if claims.pop("is_bound", False) else {}), **claims)
-    given = msgspec.json.decode(answer.body)
-    return Agent(core, key, given["lease_jwt"], given["session_id"])
+    bound: dict[str, Any] = {"cnf": {"jkt": key.jkt}} if claims.pop("is_bound", False) else {}
+    shown = token(**bound, **claims)(core.clock.right)
+    return await core.agent(key=key, uid=EDGE, headers=[("authorization", f"Bearer {shown}")])
 
 
 async def test_a_held_call_and_its_denial_name_the_token_of_their_caller(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         agent = await agent_with_token(core)
         core.policy.answer = HOLD
         status, held = await agent.call()
@@ -49,8 +40,7 @@ async def test_a_held_call_and_its_denial_name_the_token_of_their_caller(tmp_pat
 
 
 async def test_events_and_policy_say_that_a_token_is_bound_to_the_key_of_the_lease(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         agent = await agent_with_token(core, is_bound=True)
         core.policy.answer = HOLD
         assert (await agent.call())[0] == 202
@@ -61,17 +51,15 @@ async def test_events_and_policy_say_that_a_token_is_bound_to_the_key_of_the_lea
 
 
 async def test_a_bound_token_gives_no_lease_for_another_key_and_none_that_cannot_be_proven(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    own, other = Key(), Key()
+    own = AGENT.jkt
     bindings: list[Any] = [
-        {"jkt": other.jkt}, {"jkt": ""}, {"x5t#S256": own.jkt}, {"jkt": own.jkt, "x5t#S256": own.jkt}, {}, [],
-        own.jkt,
+        {"jkt": Key().jkt}, {"jkt": ""}, {"x5t#S256": own}, {"jkt": own, "x5t#S256": own}, {}, [], own,
     ]  # fmt: skip
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         for binding in bindings:
-            answer = await lease(core, own, cnf=binding)
-            assert (answer.status, msgspec.json.decode(answer.body)["error"]) == (403, "identity_forbidden"), binding
-        assert (await lease(core, own, cnf={"jkt": own.jkt})).status == 200
+            answer = await ask(core, token(cnf=binding)(core.clock.right))
+            assert answer == (403, Coded("identity_forbidden")), binding
+        assert (await ask(core, token(cnf={"jkt": own})(core.clock.right)))[0] == 200
 
 
 class _LateBody(CompleteBody):
@@ -85,8 +73,7 @@ class _LateBody(CompleteBody):
 
 
 async def test_a_token_that_ends_while_its_request_is_read_gives_no_lease_and_leaves_its_event(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         core.clock.stop()
         body = _LateBody(msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": Key().jwk}), core, 4)
         shown = [("authorization", f"Bearer {token(exp=3)(core.clock.right)}")]

@@ -6,14 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import PER_SECOND
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import LimitSettings
-from tests.frontend.auth.test_tokens import EDGE, row, settings, token, write_keys
+from tests.frontend.auth.test_tokens import EDGE, issuing, token
 from tests.support.coded import Coded
-from tests.support.front_core import Core, front_core, refuses
+from tests.support.front_core import Core, refuses
 from tests.support.proofs import Key, proof
 
 HOLDER, OWN = Key(), Key()
@@ -22,9 +20,8 @@ LEASES, PROOFS = "/v1/leases", "/v1/proofs"
 
 
 async def ask(core: Core, path: str, *headers: tuple[str, str], uid: int = EDGE) -> tuple[int, Any]:
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": OWN.jwk}) if path == LEASES else b""
-    request = Request("POST", path, "", list(headers), peer=PeerCredentials(1, uid, 1), body=CompleteBody(body))
-    answer = await core.dispatch.respond(request)
+    body = {"scopes": ["tools:call"], "dpop_jwk": OWN.jwk} if path == LEASES else b""
+    answer = await core.ask("POST", path, body, headers, uid=uid)
     return answer.status, msgspec.json.decode(answer.body)
 
 
@@ -49,8 +46,7 @@ class Client:
 async def test_token_and_proof_of_its_holder_give_a_lease_for_the_edge_s_key_and_the_proof_is_used(
     tmp_path: Path,
 ) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         client = Client(core)
         for first, second in ((LEASES, PROOFS), (PROOFS, LEASES), (LEASES, LEASES), (PROOFS, PROOFS)):
             good = client.good
@@ -64,8 +60,7 @@ async def test_a_bound_token_gives_the_edge_nothing_without_one_good_proof_for_m
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PER_SECOND, "unidentified", 100)
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         client, unbound = Client(core), Client(core, cnf=None)
         plain = token()(core.clock.right)
         bearer = ("authorization", f"Bearer {client.token}")
@@ -91,16 +86,14 @@ async def test_a_bound_token_gives_the_edge_nothing_without_one_good_proof_for_m
 
 
 async def test_a_user_who_is_no_edge_has_no_proof_judged(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         good = Client(core).good
         assert await ask(core, PROOFS, *good, uid=EDGE + 1) == (403, Coded("identity_forbidden"))
         assert (await ask(core, PROOFS, *good))[0] == 200
 
 
 async def test_a_refused_proof_is_in_evidence_without_a_word_of_token_and_proof(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         client = Client(core)
         assert (await ask(core, PROOFS, dpop(client.token), client.proof(OWN)))[0] == 401
         (event,) = await core.events(event_type="ActionCall")
@@ -112,10 +105,7 @@ async def test_a_refused_proof_is_in_evidence_without_a_word_of_token_and_proof(
 
 
 async def test_proofs_of_one_key_are_bounded_by_second_and_those_of_others_go_on(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(
-        tmp_path, identity=settings(row(tmp_path)), limits=LimitSettings(session_requests_per_second=2)
-    ) as core:
+    async with issuing(tmp_path, limits=LimitSettings(session_requests_per_second=2)) as core:
         core.services.authentication.sessions._sessions._clock = lambda: 1000.0  # stands still
         client = Client(core)
         statuses = [(await ask(core, PROOFS, *client.good))[0] for _ in range(3)]
@@ -126,7 +116,6 @@ async def test_proofs_of_one_key_are_bounded_by_second_and_those_of_others_go_on
 
 @pytest.mark.parametrize("path", [LEASES, PROOFS])
 async def test_while_the_notary_can_t_say_whether_a_proof_is_new_it_is_not_taken(tmp_path: Path, path: str) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         core.client.faults["UseProof"] = refuses(NotaryUnavailable("the database is gone", "store"))
         assert await ask(core, path, *Client(core).good) == (503, Coded("replay_cache_unavailable"))

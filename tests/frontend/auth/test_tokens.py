@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,6 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from ipc.configuration.issuers import IssuerSettings, SubjectMapping
 from ipc.process.clock import parse_iso
 from ipc.settings import IdentitySettings, PrincipalMapping
@@ -137,11 +136,10 @@ HOSTILE: dict[str, Make] = {
 }  # fmt: skip
 
 
-async def ask(core: Core, shown: str | None, uid: int = EDGE, *more: tuple[str, str]) -> tuple[int, dict[str, Any]]:
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk})
+async def ask(core: Core, shown: str | None, uid: int = EDGE, *more: tuple[str, str]) -> tuple[int, Any]:
     headers = [*([] if shown is None else [("authorization", f"Bearer {shown}")]), *more]
-    request = Request("POST", "/v1/leases", "", headers, peer=PeerCredentials(1, uid, 1), body=CompleteBody(body))
-    answer = await core.dispatch.respond(request)
+    body = {"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk}
+    answer = await core.ask("POST", "/v1/leases", body, headers, uid=uid)
     return answer.status, msgspec.json.decode(answer.body)
 
 
@@ -150,10 +148,15 @@ def settings(*rows: IssuerSettings) -> IdentitySettings:
     return IdentitySettings(principals=users, edge_uids=(EDGE,), issuers=rows)
 
 
+def issuing(folder: Path, *rows: IssuerSettings, **changes: Any) -> AbstractAsyncContextManager[Core]:
+    """A front of these issuers, or of one, whose keys lie in the folder."""
+    write_keys(folder)
+    return front_core(folder, identity=settings(*(rows or (row(folder),))), **{"workers": 0} | changes)
+
+
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")  # an issuer may have a weak key
 async def test_good_tokens_give_leases_and_hostile_ones_none(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path), other_row(tmp_path))) as core:
+    async with issuing(tmp_path, row(tmp_path), other_row(tmp_path)) as core:
         core.services.rates.take = lambda *_: None  # type: ignore[method-assign]
         for name, make in GOOD.items():
             status, body = await ask(core, make(core.clock.right))
@@ -168,8 +171,7 @@ async def test_good_tokens_give_leases_and_hostile_ones_none(tmp_path: Path) -> 
 
 
 async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, principal="{sub}"))) as core:
+    async with issuing(tmp_path, row(tmp_path, principal="{sub}")) as core:
         for subject in ("spiffe://corp/ns/a-b/sa/bot_1", "spiffe://corp", "corp:ns:a"):
             assert (await ask(core, token(sub=subject)(core.clock.right)))[0] == 200
         events = await core.events(event_type="LeaseIssued")
@@ -182,14 +184,13 @@ async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
 
 async def test_a_token_of_a_kubernetes_service_account_names_it(tmp_path: Path) -> None:
     """Claims as the API server signs them (Kubernetes, "Managing Service Accounts", bound tokens)."""
-    write_keys(tmp_path)
     bound = {"namespace": "agents", "node": {"name": "n1", "uid": "u1"}, "pod": {"name": "bot-7d9", "uid": "u2"},
              "serviceaccount": {"name": "bot", "uid": "u3"}, "warnafter": 1_900_000_000}  # fmt: skip
     subject = "system:serviceaccount:agents:bot"
     shown = token(
         RSA_KEY, "RS256", "r", {"typ": ""}, aud=[AUDIENCE], sub=subject, nbf=0, jti="6f1c", **{"kubernetes.io": bound}
     )  # fmt: skip
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, principal="k8s:{sub}"))) as core:
+    async with issuing(tmp_path, row(tmp_path, principal="k8s:{sub}")) as core:
         assert jwt.get_unverified_header(shown(core.clock.right)) == {"alg": "RS256", "kid": "r"}
         assert (await ask(core, shown(core.clock.right)))[0] == 200
         (event,) = await core.events(event_type="LeaseIssued")
@@ -197,8 +198,7 @@ async def test_a_token_of_a_kubernetes_service_account_names_it(tmp_path: Path) 
 
 
 async def test_one_subject_of_two_issuers_is_two_principals(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path), other_row(tmp_path))) as core:
+    async with issuing(tmp_path, row(tmp_path), other_row(tmp_path)) as core:
         for make in (token(), token(OTHER_KEY, iss=OTHER)):
             assert (await ask(core, make(core.clock.right)))[0] == 200
         told = {one["principal"] for one in await core.events(event_type="LeaseIssued")}
@@ -206,8 +206,7 @@ async def test_one_subject_of_two_issuers_is_two_principals(tmp_path: Path) -> N
 
 
 async def test_a_principal_behind_the_edge_takes_no_leases_of_another_one(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         core.services.rates._buckets["lease"]._clock = lambda: 0.0  # stands still
         alice, bob = (token(sub=name)(core.clock.right) for name in ("alice", "bob"))
         answers = [(await ask(core, alice))[0] for _ in range(51)]
@@ -217,8 +216,7 @@ async def test_a_principal_behind_the_edge_takes_no_leases_of_another_one(tmp_pa
 
 
 async def test_only_the_edge_shows_tokens_and_it_must(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         good = token()(core.clock.right)
         assert (await ask(core, None))[0] == 403
         assert (await ask(core, good, EDGE, ("authorization", f"Bearer {good}")))[0] == 403
@@ -231,8 +229,7 @@ async def test_only_the_edge_shows_tokens_and_it_must(tmp_path: Path) -> None:
 
 
 async def test_a_lease_never_outlives_its_token(tmp_path: Path) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+    async with issuing(tmp_path) as core:
         ends = {}
         for life in (40, 100_000):
             now = core.clock.right
@@ -262,8 +259,7 @@ async def test_a_lease_never_outlives_its_token(tmp_path: Path) -> None:
 async def test_the_row_says_which_principal_a_subject_is(
     tmp_path: Path, changes: dict[str, Any], claims: dict[str, Any], principal: str | None
 ) -> None:
-    write_keys(tmp_path)
-    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, **changes))) as core:
+    async with issuing(tmp_path, row(tmp_path, **changes)) as core:
         status, _ = await ask(core, token(**claims)(core.clock.right))
         assert status == (403 if principal is None else 200)
         (event,) = await core.events(event_type="LeaseIssued")

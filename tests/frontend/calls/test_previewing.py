@@ -197,8 +197,7 @@ async def test_a_preview_of_a_session_without_calls_left_is_refused_as_the_call_
 
 async def test_no_preview_is_answered_without_its_event(core: Core) -> None:
     core.client.faults["WriteEvent"] = refuses(NotaryUnavailable("the disk is full"))
-    status, body = await by_operator(core)
-    assert (status, body["error"]) == (503, "evidence_store_unavailable")
+    assert await by_operator(core) == (503, Coded("evidence_store_unavailable"))
 
 
 async def test_a_proof_serves_one_preview(core: Core) -> None:

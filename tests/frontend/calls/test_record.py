@@ -4,16 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import jwt
-import msgspec
 
 from frontend.calls.record import MAX_ACTION_ID, CallRecord
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from frontend.telemetry.weakened import Weakened
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import DENY, DIGEST, HOLD, Agent, Core, action, front_core, registry_of
 from tests.support.logs import capture_logs
-from tests.support.proofs import Key
 
 USERS = IdentitySettings(principals={"1004": PrincipalMapping("billing-agent", owner="team-billing")})
 ACTION = {
@@ -24,16 +20,13 @@ OF_EVERY_EVENT = {"event_id", "event_type", "timestamp", "trace_id", "prev_hash"
 
 async def lease(core: Core) -> tuple[Agent, dict[str, Any]]:
     """An agent of a mapped user with three calls, and what every event of its calls tells of it."""
-    key = Key()
-    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk, "budgets": {"max_calls": 3}})
-    request = Request("POST", "/v1/leases", peer=PeerCredentials(1, 1004, 1004), body=CompleteBody(body))
-    answer = msgspec.json.decode((await core.dispatch.respond(request)).body)
-    claims = jwt.decode(answer["lease_jwt"], options={"verify_signature": False})
+    agent = await core.agent(3, uid=1004)
+    claims = jwt.decode(agent.token, options={"verify_signature": False})
     who = {
-        "principal": "billing-agent", "owner": "team-billing", "session_id": answer["session_id"],
+        "principal": "billing-agent", "owner": "team-billing", "session_id": agent.session_id,
         "lease_jti": claims["jti"], "identity_method": "peercred", "action_id": "echo",
     }  # fmt: skip
-    return Agent(core, key, answer["lease_jwt"], answer["session_id"]), who
+    return agent, who
 
 
 async def newest(core: Core) -> dict[str, Any]:

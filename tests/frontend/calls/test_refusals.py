@@ -12,8 +12,6 @@ from frontend.calls.refusals import RefusedRequest
 from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.http.answers import Answer
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from frontend.telemetry.lines import MAX_LINES
 from ipc.evidence.events import ACTION_CALL
@@ -33,8 +31,7 @@ FLOOD = 30
 
 
 async def send(core: Core, headers: Headers, uid: int | None = 7, path: str = PATH, body: bytes = b'{"n":1}') -> Answer:
-    peer = None if uid is None else PeerCredentials(1, uid, uid)
-    return await core.dispatch.respond(Request("POST", path, "", headers, peer=peer, body=CompleteBody(body)))
+    return await core.ask("POST", path, body, headers, uid=uid)
 
 
 async def refused(core: Core, headers: Headers, uid: int | None = 7, path: str = PATH, status: int = 401) -> str:

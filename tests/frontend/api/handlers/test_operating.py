@@ -6,8 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontend.http.peercred import PeerCredentials
-from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
 from notary.operations.table import PACED
@@ -72,10 +70,9 @@ async def test_a_refused_lease_leaves_evidence(
 ) -> None:
     mapped = IdentitySettings(principals={"1004": PrincipalMapping("billing-agent")})
     async with front_core(tmp_path, workers=0, identity=mapped) as core:
-        body = msgspec.json.encode({"scopes": scopes, "dpop_jwk": core.operator_key.jwk})
-        peer = None if uid is None else PeerCredentials(1, uid, 1)
+        body = {"scopes": scopes, "dpop_jwk": core.operator_key.jwk}
         with capture_logs() as lines:
-            answer = await core.dispatch.respond(Request("POST", "/v1/leases", peer=peer, body=CompleteBody(body)))
+            answer = await core.ask("POST", "/v1/leases", body, uid=uid)
         assert msgspec.json.decode(answer.body).get("error") == code
         (event,) = await core.events(event_type="LeaseIssued")
         decision = "allow" if code is None else "deny" if uid else "error"
