@@ -22,6 +22,11 @@ async def held(core: Core, max_calls: int = 3, action_id: str = "echo", **body: 
     return agent, answer["approval_id"]
 
 
+async def approve(core: Core, approval_id: str, query: str = "") -> tuple[int, Any]:
+    """What the operator is answered who approves it."""
+    return await core.operate("POST", f"/v1/approvals/{approval_id}/approve{query}")
+
+
 async def state_of(core: Core, approval_id: str) -> str:
     record = await core.real.ask(GetHold(approval_id))
     assert record is not None

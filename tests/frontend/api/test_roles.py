@@ -9,7 +9,7 @@ from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import IdentitySettings, OperatorSettings, PrincipalMapping
 from tests.support.coded import Coded
 from tests.support.front_core import API_KEY, HOLD, Core, front_core
-from tests.support.held_calls import held, state_of
+from tests.support.held_calls import approve, held, state_of
 
 MAPPED = IdentitySettings(principals={"1004": PrincipalMapping("billing", owner="team-a")})
 EXAMPLES = {"approval_id": "apr_1", "receipt_id": "rcpt_1", "intent_id": "intent_1", "session_id": "ses_1"}
@@ -64,7 +64,7 @@ async def test_to_teach_a_rule_by_an_approval_needs_the_role_that_changes_rules(
     _, approval_id = await held(core)
     become(core, "approve")
     for query in ("learn_domain=bank.example", "learn_path=a"):
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
+        status, body = await approve(core, approval_id, f"?{query}")
         assert (status, body["error"]) == (403, "role_required")
         assert "administer" in body["message"]
     assert await state_of(core, approval_id) == "pending"
@@ -76,14 +76,14 @@ async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_p
     async with front_core(tmp_path, identity=MAPPED) as core:
         approval_id = await held_of_user(core, 1004)
         become(core, *OPERATOR_ROLES, owner="team-a")
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (403, Coded("own_request"))
+        assert await approve(core, approval_id) == (403, Coded("own_request"))
         assert await state_of(core, approval_id) == "pending"
         (refused,) = await core.events(event_type="OperatorAuthFailed")
         assert (refused["error_code"], refused["attempts"]["operator"]) == ("own_request", "op")
         (held_event,) = await core.events(event_type="ActionCall")
         assert refused["trace_id"] == held_event["trace_id"], "it names the call"
         become(core, *OPERATOR_ROLES, owner="team-b")
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert (await approve(core, approval_id))[0] == 200
         approval_id = await held_of_user(core, 1004)
         become(core, *OPERATOR_ROLES, owner="team-a")
         assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200

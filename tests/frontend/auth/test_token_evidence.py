@@ -57,8 +57,7 @@ async def test_a_bound_token_gives_no_lease_for_another_key_and_none_that_cannot
     ]  # fmt: skip
     async with issuing(tmp_path) as core:
         for binding in bindings:
-            answer = await ask(core, token(cnf=binding)(core.clock.right))
-            assert answer == (403, Coded("identity_forbidden")), binding
+            assert await ask(core, token(cnf=binding)(core.clock.right)) == (403, Coded("identity_forbidden")), binding
         assert (await ask(core, token(cnf={"jkt": own})(core.clock.right)))[0] == 200
 
 

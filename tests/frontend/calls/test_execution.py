@@ -24,7 +24,7 @@ from ipc.settings import SecretSettings
 from tests.support.breakable_notary import Asking
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses
-from tests.support.held_calls import held, reaching, state_of
+from tests.support.held_calls import approve, held, reaching, state_of
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import until
@@ -325,7 +325,7 @@ async def test_nothing_is_dispatched_through_a_proxy_that_is_known_to_be_down(tm
         assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
         assert event["reason"] == "the egress proxy can't be reached: it answers nothing"
         agent, approval_id = await held(core, host="new.example")
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == FAILED
+        assert await approve(core, approval_id) == FAILED
         assert await state_of(core, approval_id) == "pending", "its operator may try again"
 
 

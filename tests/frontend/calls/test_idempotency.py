@@ -16,6 +16,7 @@ from frontend.http.requests import Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.operations.calls import CallKey, Closed, RepeatedCall
 from tests.support.front_core import HOLD, Agent, Core, front_core, refuses, signed
+from tests.support.held_calls import approve
 
 PATH = "/v1/actions/echo/execute"
 
@@ -115,7 +116,7 @@ async def test_an_approved_call_whose_end_is_not_known_names_its_intent(core: Co
     core.policy.answer = HOLD
     approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
     core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 500
+    assert (await approve(core, approval_id))[0] == 500
     await core.services.upkeep.round()
     core.client.faults.clear()
     (intent,) = (await core.operate("GET", "/v1/admin/intents"))[1]["intents"]

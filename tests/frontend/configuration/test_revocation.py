@@ -15,7 +15,7 @@ from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
 from tests.support.coded import Coded
 from tests.support.front_core import HOLD, Core, front_core, lose_store, refuses
-from tests.support.held_calls import held, state_of
+from tests.support.held_calls import approve, held, state_of
 from tests.support.worker_desk import until
 
 REVOKE = ("POST", "/v1/admin/revoke-all")
@@ -143,7 +143,7 @@ async def test_an_approved_plan_that_waits_for_a_worker_is_not_dispatched(tmp_pa
     async with front_core(tmp_path, workers=0) as core, trio.open_nursery() as nursery:
         agent, approval_id = await held(core)
         answers = Answers(nursery)
-        answers.start("approve", lambda: core.operate("POST", f"/v1/approvals/{approval_id}/approve"))
+        answers.start("approve", lambda: approve(core, approval_id))
         await waits_for_a_worker(core)
         assert (await core.operate(*REVOKE))[0] == 200
         core.desk.start()

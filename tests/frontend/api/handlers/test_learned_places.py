@@ -8,7 +8,7 @@ import pytest
 from frontend.actions.registry import Registry
 from tests.support.coded import Coded
 from tests.support.front_core import Core, action, front_core, registry_of
-from tests.support.held_calls import filing, held, reached, reaching, state_of
+from tests.support.held_calls import approve, filing, held, reached, reaching, state_of
 
 pytestmark = pytest.mark.front(filing(), workers=0)
 
@@ -56,7 +56,7 @@ async def test_an_absolute_path_is_learned_with_an_approval_too(core: Core) -> N
     core.desk.start("fs")
     agent, approval_id = await held(core, path="new/a")
     given = f"{root_of(core)}/new/**"
-    status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_path={given}")
+    status, body = await approve(core, approval_id, f"?learn_path={given}")
     assert (status, body["learned_path"]) == (200, given)
     assert await reached(core, agent, {"path": "new/b"}) == ()
 
@@ -67,6 +67,5 @@ async def test_nothing_is_learned_for_an_action_that_is_gone_as_its_endpoint_has
         body: dict[str, Any] = {"host": "new.example"} if "domain" in query else {"path": "new/a"}
         _, approval_id = await held(core, **body)
         core.services.configuration.current.registry = Registry()
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
-        assert answer == (400, {"error": "unknown_action"})
+        assert await approve(core, approval_id, f"?{query}") == (400, {"error": "unknown_action"})
         assert await state_of(core, approval_id) == "pending"

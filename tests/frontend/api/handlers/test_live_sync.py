@@ -16,7 +16,7 @@ from frontend.notary.errors import NotaryUnavailable
 from ipc.process.private_files import write_private
 from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of
-from tests.support.held_calls import held, reached, reaching, state_of
+from tests.support.held_calls import approve, held, reached, reaching, state_of
 from tests.support.played_proxy import proxy_that, saying
 from tests.support.worker_desk import until
 
@@ -165,7 +165,7 @@ async def test_a_lesson_that_can_not_be_listed_is_not_kept_and_the_result_stands
         core.desk.start("http")
         _agent, approval_id = await held(core, host="new.example")
         listed.break_off()
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_domain=new.example")
+        status, body = await approve(core, approval_id, "?learn_domain=new.example")
         assert (status, body["learn_error"], await state_of(core, approval_id)) == (
             200, "allowlist_sync_failed", "approved",
         )  # fmt: skip
@@ -179,7 +179,7 @@ async def test_an_approved_call_whose_domain_can_not_be_listed_is_not_run(tmp_pa
     ):
         agent, approval_id = await held(core, host="new.example")
         listed.break_off()
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == FAILED
+        assert await approve(core, approval_id) == FAILED
         listed.mend()
         assert (await state_of(core, approval_id), await core.remaining(agent)) == ("failed", 3)
         assert "Open" not in core.client.asked

@@ -10,7 +10,7 @@ from frontend.notary.errors import NotaryUnavailable
 from ipc.process.private_files import write_private
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
-from tests.support.held_calls import filing, held, reached, reaching, state_of
+from tests.support.held_calls import approve, filing, held, reached, reaching, state_of
 
 pytestmark = pytest.mark.front(reaching(), workers=0)
 
@@ -21,10 +21,6 @@ NEW: dict[str, Any] = {"host": "api.new.example"}
 async def learned(core: Core) -> list[str]:
     kinds = [(await core.operate("GET", f"/v1/admin/{noun}s"))[1][f"{noun}s"] for noun in ("domain", "path")]
     return [item.get("domain") or item["path"] for items in kinds for item in items]
-
-
-async def approve(core: Core, approval_id: str, query: str = "") -> tuple[int, Any]:
-    return await core.operate("POST", f"/v1/approvals/{approval_id}/approve{query}")
 
 
 @pytest.mark.parametrize("domain", ["api.new.example", "*.new.example", "API.New.Example"])

@@ -68,8 +68,7 @@ async def test_a_large_hold_whose_stored_body_was_changed_is_not_shown_as_it_was
         record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         await corrupt(core, approval_id, record.body.replace("xxx", "xyx", 1))
-        answer = await core.operate("GET", f"/v1/approvals/{approval_id}")
-        assert answer == (409, {"error": "plan_integrity"})
+        assert await core.operate("GET", f"/v1/approvals/{approval_id}") == (409, {"error": "plan_integrity"})
 
 
 async def test_the_memory_for_large_holds_is_bounded() -> None:

@@ -11,7 +11,7 @@ from frontend.calls.approvals.record import outcome_of
 from ipc.messages.modules import ModuleVerdict
 from ipc.operations.holds import GetHold
 from tests.support.front_core import DIGEST, Agent, Core, front_core, lose_epoch
-from tests.support.held_calls import corrupt, held, reaching, state_of, template_says, told
+from tests.support.held_calls import approve, corrupt, held, reaching, state_of, template_says, told
 
 
 @pytest.mark.parametrize("now", [None, "http://127.0.0.1:2"])
@@ -23,8 +23,7 @@ async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
     async with front_core(tmp_path, proxied, workers=0, egress_proxy_url="http://127.0.0.1:1") as core:
         _, approval_id = await held(core, host="known.example")
     async with front_core(tmp_path, *([] if now is None else [proxied]), workers=0, egress_proxy_url=now) as core:
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (409, {"error": "plan_integrity"})
+        assert await approve(core, approval_id) == (409, {"error": "plan_integrity"})
         assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
 
@@ -53,7 +52,7 @@ async def test_a_plan_whose_module_no_action_has_any_more_is_executed_while_it_i
     trusted = Trusted(frozenset({DIGEST})) if is_trusted else Trusted()
     core.services.configuration.current.registry = Registry((), trusted)
     asked = template_says(core, ModuleVerdict(DIGEST, "ok", DIGEST, is_builtin=not is_trusted))
-    status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    status, body = await approve(core, approval_id)
     assert (status, body["action_id"]) == (200, "echo")
     assert [(one.reference, one.is_held) for one in asked] == [(DIGEST, True)]
 
@@ -62,8 +61,7 @@ async def test_a_module_that_can_not_be_loaded_now_leaves_the_hold_to_be_approve
     _, approval_id = await held(core)
     core.services.configuration.current.registry = Registry()
     template_says(core, ModuleVerdict(DIGEST, "refused", None, "too many loads are waiting"))
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (503, {"error": "overloaded"})
+    assert await approve(core, approval_id) == (503, {"error": "overloaded"})
     assert await state_of(core, approval_id) == "pending"
 
 
@@ -79,8 +77,7 @@ async def ended_with_its_epoch(core: Core, agent: Agent, approval_id: str) -> No
 
 async def refused_as_out_of_date(core: Core, agent: Agent, approval_id: str) -> None:
     core.clock.stop()
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (409, {"error": "plan_integrity"})
+    assert await approve(core, approval_id) == (409, {"error": "plan_integrity"})
     assert await state_of(core, approval_id) == "failed"
     record = await core.real.ask(GetHold(approval_id))
     assert record is not None

@@ -8,18 +8,13 @@ import msgspec
 from frontend.auth.operators import Operators
 from ipc.configuration.quorum import QuorumRule
 from ipc.reloadable import reloadable_of
-from ipc.settings import ApprovalSettings, OperatorSettings
+from ipc.settings import ApprovalSettings
 from tests.support.coded import Coded
 from tests.support.front_core import Core, front_core, signed
 from tests.support.held_calls import held
-from tests.support.proofs import Key
+from tests.support.quorum_model import API, GROUPS, KEYS, operators_of
 
-NAMES = {"ada": ("finance",), "bob": ("finance", "security"), "eve": ()}
-KEYS = {name: Key() for name in NAMES}
-API = {name: f"key-{name}-{'0' * 32}" for name in NAMES}
-OPERATORS = tuple(
-    OperatorSettings(name, dpop_jkt=KEYS[name].jkt, api_key=API[name], groups=groups) for name, groups in NAMES.items()
-)
+OPERATORS = operators_of(GROUPS)
 
 
 def needing(count: int, **groups: int) -> dict[str, Any]:

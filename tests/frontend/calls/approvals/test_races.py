@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from tests.support.front_core import Core, front_core, then
-from tests.support.held_calls import held, state_of
+from tests.support.held_calls import approve, held, state_of
 
 pytestmark = pytest.mark.front(lease_ttl_seconds=3600)
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.front(lease_ttl_seconds=3600)
 async def test_an_approval_that_was_claimed_in_time_runs_to_its_end_beyond_it(core: Core) -> None:
     agent, approval_id = await held(core)
     core.client.faults["MoveHold"] = then(lambda: setattr(core.clock, "ahead", 301.0))
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert (await approve(core, approval_id))[0] == 200
     await core.services.upkeep.round()
     assert await state_of(core, approval_id) == "approved"
     assert await core.remaining(agent) == 2
@@ -26,7 +26,7 @@ async def test_an_operator_may_approve_while_the_gateway_drains(tmp_path: Path) 
         agent, approval_id = await held(core)
         assert (await core.operate("POST", "/v1/admin/drain"))[0] == 200
         assert (await agent.call())[0] == 503
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        status, body = await approve(core, approval_id)
         assert (status, body["approval"]["approval_id"]) == (200, approval_id)
         assert await state_of(core, approval_id) == "approved"
         polled = await agent.send("GET", f"/v1/approvals/{approval_id}/poll")

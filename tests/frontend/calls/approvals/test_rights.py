@@ -16,7 +16,7 @@ from frontend.policy.data import AclEntry, PolicyData
 from frontend.policy.question import Decision, Question
 from ipc.operations.holds import ListedHolds, ListHolds, VoidHolds
 from tests.support.front_core import HOLD, Core, refuses
-from tests.support.held_calls import held, state_of, told
+from tests.support.held_calls import approve, held, state_of, told
 from tests.support.policed import DATA, policed
 
 pytestmark = pytest.mark.policed(workers=0)
@@ -39,7 +39,7 @@ async def test_a_revoke_ends_the_holds_of_the_right_alone_each_with_its_event_an
     (event, *_) = await core.events(event_type="ApprovalExpired")
     assert (event["reason"], event["principal"], event["action_id"]) == ("right_revoked", ME, "pay")
     assert await core.remaining(payer) == 3
-    assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+    assert await approve(core, pay) == (404, {"error": "approval_not_found"})
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,7 @@ async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapp
     core.client.faults["VoidHolds"] = refuses(NotaryUnavailable("the disk is full"))
     status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
     assert status == 200
-    answer = await core.operate("POST", f"/v1/approvals/{pay}/approve")
-    assert answer == (503, {"error": "approval_store_unavailable"})
+    assert await approve(core, pay) == (503, {"error": "approval_store_unavailable"})
     await core.services.upkeep.round()
     assert await state_of(core, pay) == "pending"
     core.client.faults.clear()
@@ -90,8 +89,7 @@ async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothin
         core.services.configuration.rights.note(before, after)
 
     object.__setattr__(core.policy, "require_life", loses)
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (404, {"error": "approval_not_found"})
+    assert await approve(core, approval_id) == (404, {"error": "approval_not_found"})
     await core.services.upkeep.round()
     assert await state_of(core, approval_id) == "expired"
     assert (await told(core, approval_id))[-1] == WENT
@@ -110,7 +108,7 @@ async def test_a_call_that_was_decided_before_its_right_was_lost_and_is_held_aft
 
     monkeypatch.setattr(core.policy, "decide", loses)
     _, pay = await held(core, action_id="pay")
-    assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+    assert await approve(core, pay) == (404, {"error": "approval_not_found"})
     await core.services.upkeep.round()
     assert await state_of(core, pay) == "expired"
 
@@ -168,7 +166,7 @@ async def test_an_approval_costs_no_question_while_no_right_was_revoked(core: Co
     _, approval_id = await held(core)
     data = PolicyData("v1", {ME: AclEntry(("echo",))})
     core.services.configuration.rights.note(data, PolicyData("v2", {ME: AclEntry(("echo", "pay"))}))
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert (await approve(core, approval_id))[0] == 200
     assert not {"ListHolds", "VoidHolds"} & {*core.client.asked}
 
 

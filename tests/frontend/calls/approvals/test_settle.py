@@ -12,7 +12,7 @@ from ipc.process.private_files import write_private
 from ipc.settings import LimitSettings, SecretSettings
 from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import Core, action, front_core, refuses, then
-from tests.support.held_calls import held, state_of, told
+from tests.support.held_calls import approve, held, state_of, told
 from tests.support.logs import capture_logs
 from tests.support.worker_desk import until
 
@@ -25,10 +25,7 @@ GRANTED = ("ApprovalGranted", "allow", None)
 async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_receipt(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("die")) as core:
         agent, approval_id = await held(core, action_id="die")
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
-            502,
-            {"error": "action_execution_failed"},
-        )
+        assert await approve(core, approval_id) == (502, {"error": "action_execution_failed"})
         polled = msgspec.json.decode((await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).body)
         assert polled["state"] == "approved"
         assert (await core.receipt(polled["receipt_id"]))["failure_class"] == "internal_error"
@@ -42,40 +39,32 @@ async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
 ) -> None:
     agent, approval_id = await held(core)
     core.client.faults["Open"] = refuses(error)
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    answer = await approve(core, approval_id)
     assert answer[1] == {"error": code}
     core.client.faults.clear()
     assert await state_of(core, approval_id) == "failed"
     assert await core.remaining(agent) == 3
-    assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
-        404,
-        {"error": "approval_not_found"},
-    )
+    assert await approve(core, approval_id) == (404, {"error": "approval_not_found"})
     assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
 
 
-async def test_without_a_policy_engine_an_approval_executes_nothing_and_still_waits(core: Core) -> None:
+@pytest.mark.parametrize(
+    ("fails", "code"),
+    [
+        ("the engine", "policy_engine_unavailable"), ("GetHold", "approval_store_unavailable"),
+        ("MoveHold", "approval_store_unavailable"),
+    ],
+)  # fmt: skip
+async def test_an_approval_that_can_not_be_decided_or_claimed_still_waits(core: Core, fails: str, code: str) -> None:
     agent, approval_id = await held(core)
-    core.policy.is_available = False
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (503, {"error": "policy_engine_unavailable"})
-    assert await state_of(core, approval_id) == "pending"
-    assert await told(core, approval_id) == [HELD]
-    core.policy.is_available = True
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
-    assert await core.remaining(agent) == 2
-
-
-@pytest.mark.parametrize("operation", ["GetHold", "MoveHold"])
-async def test_an_approval_that_can_not_be_claimed_still_waits(core: Core, operation: str) -> None:
-    agent, approval_id = await held(core)
-    core.client.faults[operation] = refuses(FULL)
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (503, {"error": "approval_store_unavailable"})
+    core.policy.is_available = fails != "the engine"
+    core.client.faults[fails] = refuses(FULL)
+    assert await approve(core, approval_id) == (503, {"error": code})
     core.client.faults.clear()
+    core.policy.is_available = True
     assert await state_of(core, approval_id) == "pending"
     assert await told(core, approval_id) == [HELD]
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert (await approve(core, approval_id))[0] == 200
     assert await core.remaining(agent) == 2
 
 
@@ -86,20 +75,18 @@ async def test_an_approval_whose_secrets_can_not_be_read_still_waits(tmp_path: P
     async with front_core(tmp_path, needing, secrets=SecretSettings(file=str(file))) as core:
         agent, approval_id = await held(core, action_id="secrets")
         file.chmod(0o644)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (503, {"error": "secrets_unavailable"})
+        assert await approve(core, approval_id) == (503, {"error": "secrets_unavailable"})
         assert await state_of(core, approval_id) == "pending"
         assert await told(core, approval_id) == [HELD]
         file.chmod(0o600)
-        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert (await approve(core, approval_id))[0] == 200
         assert await core.remaining(agent) == 2
 
 
 async def test_an_approval_without_a_worker_ends_with_its_intent_and_counts_as_failed(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, limits=LimitSettings(worker_wait_seconds=0.0)) as core:
         agent, approval_id = await held(core)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (503, {"error": "overloaded"})
+        assert await approve(core, approval_id) == (503, {"error": "overloaded"})
         assert await state_of(core, approval_id) == "failed"
         assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
         assert await told(core, approval_id) == [HELD, GRANTED, ("ActionCall", "error", "overloaded")]
@@ -108,10 +95,7 @@ async def test_an_approval_without_a_worker_ends_with_its_intent_and_counts_as_f
 async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_unresolved(core: Core) -> None:
     agent, approval_id = await held(core)
     core.client.faults["Close"] = refuses(FULL)
-    assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
-        500,
-        {"error": "evidence_persistence_failed"},
-    )
+    assert await approve(core, approval_id) == (500, {"error": "evidence_persistence_failed"})
     assert await state_of(core, approval_id) == "claimed", "it may have run: the ledger knows"
     assert core.client.asked.count("MoveHold") == 1, "the claim alone: its end is not asked for"
     await core.services.upkeep.round()
@@ -139,8 +123,7 @@ async def test_an_approval_whose_open_is_not_answered_ends_once_it_is_known_that
         raise NotarySilent("late")
 
     core.client.faults |= {"Open": silent, "Withdraw": refuses(withdrawal)}
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (500, {"error": "evidence_persistence_failed"})
+    assert await approve(core, approval_id) == (500, {"error": "evidence_persistence_failed"})
     assert await state_of(core, approval_id) == state
     core.client.faults.clear()
     await core.services.upkeep.round()
@@ -183,7 +166,7 @@ async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_clai
 async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_back(core: Core) -> None:
     _agent, approval_id = await held(core)
     core.client.faults["Close"] = then(lambda: setattr(core.clock, "is_broken", True))
-    assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+    assert (await approve(core, approval_id))[0] == 200
     assert await state_of(core, approval_id) == "approved"
 
 
@@ -196,7 +179,7 @@ async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_drainin
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{first}/approve")
             await until(lambda: bool(core.services.admission.in_flight))
             core.services.admission.close()
-            assert await core.operate("POST", f"/v1/approvals/{second}/approve") == (503, {"error": "draining"})
+            assert await approve(core, second) == (503, {"error": "draining"})
             nursery.cancel_scope.cancel()
         assert await state_of(core, second) == "pending"
 

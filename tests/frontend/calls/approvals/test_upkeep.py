@@ -14,7 +14,7 @@ from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.operations.holds import ListHolds
 from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses
-from tests.support.held_calls import claimed, corrupt, held, state_of, told
+from tests.support.held_calls import approve, claimed, corrupt, held, state_of, told
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import shared_notary
 from tests.support.patience import PATIENT
@@ -170,8 +170,7 @@ async def test_a_tampered_ledger_does_not_stop_the_gateway_from_starting(core: C
 async def test_a_claim_whose_answer_came_too_late_is_ended_and_given_back(core: Core) -> None:
     agent, approval_id = await held(core)
     core.client.faults["MoveHold"] = does_and_says(NotarySilent("late"))
-    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-    assert answer == (503, {"error": "approval_store_unavailable"})
+    assert await approve(core, approval_id) == (503, {"error": "approval_store_unavailable"})
     core.client.faults.clear()
     await core.services.upkeep.round()
     assert await state_of(core, approval_id) == FAILED
