@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.operations.leases import ListSessions, SignedLease, TooManySessions
+from ipc.operations.leases import SignedLease, TooManySessions
 from notary.store.continued import CONTINUES_SECONDS
-from tests.notary.operations.test_sessions import ids
+from tests.notary.operations.test_sessions import ids, paged_ids
 from tests.notary.running import Running
 from tests.notary.samples import NOW, call_event, make_issue, make_open, make_revocation, make_revoke
 from tests.support.asking import Asker
@@ -133,13 +133,7 @@ def renewed(notary: Running) -> list[str]:
 
 def test_a_session_is_listed_once_by_its_newest_lease_on_whatever_page(notary: Running, renewed: list[str]) -> None:
     assert ids(notary.front) == renewed[::-1]
-    found, after = list[str](), None
-    while True:
-        page = notary.front.ask(ListSessions(1, after=after))
-        found += [one.session_id for one in page.sessions]
-        if (after := page.next) is None:
-            break
-    assert found == renewed[::-1]
+    assert paged_ids(notary.front, 1) == renewed[::-1]
 
 
 def test_a_renewed_session_counts_once_for_its_principal(notary: Running) -> None:

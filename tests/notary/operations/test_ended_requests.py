@@ -91,10 +91,6 @@ def test_an_ended_approval_keeps_its_request_in_one_place(start_notary: StartNot
     wait_until(lambda: stored(notary.path, "SELECT * FROM kept_approvals") == [])
 
 
-def runs(notary: Running, approval: ApprovalRecord) -> None:
-    record_call(notary.front, approver=by_alice(approval))
-
-
 def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cut(start_notary: StartNotary) -> None:
     notary = start_notary(limits=SOON)
     approval = held(notary, "no", 3_000)

@@ -22,8 +22,6 @@ from tests.notary.samples import (
 )
 from tests.support.asking import Asker
 
-HOUR = 3600.0
-
 
 def asked(limit: int = 2, principal: str = "uid:1000", session_id: str = "ses_1", **given: Any) -> Open:
     return make_open(

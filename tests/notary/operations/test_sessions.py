@@ -48,6 +48,16 @@ def ids(front: Asker, **given: Any) -> list[str]:
     return [one.session_id for one in front.ask(ListSessions(**{"limit": 50} | given)).sessions]
 
 
+def paged_ids(front: Asker, limit: int) -> list[str]:
+    """Those of all pages, which have at most so many each."""
+    page = front.ask(ListSessions(limit))
+    found = [one.session_id for one in page.sessions]
+    while page.next is not None:
+        page = front.ask(ListSessions(limit, after=page.next))
+        found += [one.session_id for one in page.sessions]
+    return found
+
+
 def test_a_session_is_listed_with_all_that_says_whose_it_is_and_what_it_has_left(notary: Running) -> None:
     front = notary.front
     issued = issue(front, max_calls=12, uid=1004)
@@ -92,13 +102,7 @@ def test_an_ended_session_is_not_listed(notary: Running) -> None:
 def test_pages_are_newest_first_and_miss_nothing_though_all_are_of_one_moment(notary: Running) -> None:
     front = notary.front
     made = [issue(front).session_id for _ in range(7)]
-    session_ids, after = list[str](), None
-    while True:
-        page = front.ask(ListSessions(3, after=after))
-        session_ids += [one.session_id for one in page.sessions]
-        if (after := page.next) is None:
-            break
-    assert session_ids == made[::-1]
+    assert paged_ids(front, 3) == made[::-1]
 
 
 def test_one_principal_is_found_among_many(notary: Running) -> None:

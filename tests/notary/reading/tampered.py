@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from contract.audit import ChainReport
+from notary.reading.verify import Break
 from notary.reading.whole import WholeWalk
 from tests.notary.running import Running
 from tests.notary.samples import make_note, record_call
@@ -47,6 +48,12 @@ class Tampered:
         assert report.reason is not None
         for word in words:
             assert word in report.reason
+
+
+def found(broken: Break | None) -> Break:
+    """The break that a walk has come to."""
+    assert broken is not None
+    return broken
 
 
 def write_events(notary: Running) -> None:

@@ -13,6 +13,7 @@ from notary.ledger.receipts import encode_receipt
 from notary.reading.named_walk import NamedWalk
 from notary.reading.verify import Break, Stored
 from notary.signing.receipt_keys import ReceiptKeys
+from tests.notary.reading.tampered import found
 from tests.notary.samples import JWKS, make_receipt
 
 KEYS = ReceiptKeys(JWKS)
@@ -96,17 +97,14 @@ def test_a_receipt_that_is_not_what_its_event_says_is_a_break(
 ) -> None:
     named.add_receipt()
     named.add_receipt(kept=kept, **told)
-    broken = named.step()
-    assert broken is not None
+    broken = found(named.step())
     assert (broken.event_id, broken.seq, reason in broken.reason) == ("evt_2", 2, True), broken
     assert named.walk.receipts == 1
 
 
 def test_a_receipt_that_is_not_there_is_a_break(named: Named) -> None:
     named.add(receipt_id="rcpt_1")
-    broken = named.step()
-    assert broken is not None
-    assert "it names the receipt rcpt_1, and the one beside it is None" in broken.reason
+    assert "it names the receipt rcpt_1, and the one beside it is None" in found(named.step()).reason
 
 
 def test_a_receipt_older_than_hashes_is_verified_by_its_signature(connection: sqlite3.Connection) -> None:
@@ -116,9 +114,7 @@ def test_a_receipt_older_than_hashes_is_verified_by_its_signature(connection: sq
     connection.execute("DELETE FROM receipts")
     unknown = Named(connection, NamedWalk(ReceiptKeys({"keys": []})))
     unknown.add_receipt(receipt_hash=None)
-    broken = unknown.step()
-    assert broken is not None
-    assert "is signed by a key that the key file does not list" in broken.reason
+    assert "is signed by a key that the key file does not list" in found(unknown.step()).reason
 
 
 def test_an_intent_ends_by_one_event_and_one_that_only_looked_ends_none(
@@ -134,9 +130,7 @@ def test_an_intent_ends_by_one_event_and_one_that_only_looked_ends_none(
     assert named.walk.end(connection, []) is None
     assert named.walk.unresolved == 1
     connection.execute("DELETE FROM unresolved")
-    broken = named.walk.end(connection, [])
-    assert broken is not None
-    assert "3 intents are there, 2 resolved by events and 0 open" in broken.reason
+    assert "3 intents are there, 2 resolved by events and 0 open" in found(named.walk.end(connection, [])).reason
 
 
 def test_entries_in_the_journal_alone_count_too(connection: sqlite3.Connection, named: Named) -> None:
@@ -149,8 +143,7 @@ def test_entries_in_the_journal_alone_count_too(connection: sqlite3.Connection, 
     entries = [RingEntry(intents=[row], resolved=["intent_1"], receipts=[(1, receipt.receipt_id, None, encoded)])]
     assert named.walk.end(connection, entries) is None
     assert named.walk.unresolved == 1
-    broken = named.walk.end(connection, [RingEntry(intents=[row], resolved=["intent_1"])])
-    assert broken is not None
+    broken = found(named.walk.end(connection, [RingEntry(intents=[row], resolved=["intent_1"])]))
     assert broken.reason == "receipts that belong to no event: -1"
 
 
@@ -159,16 +152,14 @@ def test_every_unresolved_row_is_an_intent_without_an_ending_event(
 ) -> None:
     intents(connection, 1, waiting=True)
     connection.execute("UPDATE unresolved SET seq = 7")
-    broken = named.walk.end(connection, [])
-    assert broken is not None
+    broken = found(named.walk.end(connection, []))
     assert (broken.event_id, broken.seq) == ("intent_1", None)
     connection.execute("UPDATE unresolved SET seq = 1")
     connection.execute(
         "INSERT INTO events (seq, event_id, event_type, time, trace_id, bytes) VALUES (5, 'evt_5', 'ActionCall', 0,"
         " 'trc', CAST('{\"intent_id\":\"intent_1\"}' AS BLOB))"
     )
-    broken = named.walk.end(connection, [])
-    assert broken is not None
+    broken = found(named.walk.end(connection, []))
     assert (broken.event_id, broken.seq) == ("evt_5", 5)
     connection.execute("UPDATE events SET event_type = 'IntentVerification'")
     assert named.walk.end(connection, []) is None
@@ -187,9 +178,7 @@ def test_the_epoch_in_force_is_not_below_what_any_event_raised_it_to(
     broken = named.walk.check_epoch(connection)
     assert broken == Break("evt_2", 2, "it raised the epoch to 4, and the one in force is 3")
     connection.execute("DELETE FROM epochs")
-    broken = named.walk.check_epoch(connection)
-    assert broken is not None
-    assert broken.reason.endswith("the one in force is none")
+    assert found(named.walk.check_epoch(connection)).reason.endswith("the one in force is none")
 
 
 @pytest.mark.parametrize("damaged", [None, "four", b"\xff", 4.5])
@@ -201,6 +190,5 @@ def test_a_byte_that_makes_the_epoch_no_number_is_found(
     connection.execute("DROP TABLE epochs")
     connection.execute("CREATE TABLE epochs (id, epoch)")  # as the file has it then: no constraint held this back
     connection.execute("INSERT INTO epochs VALUES (1, ?)", (damaged,))
-    broken = named.walk.check_epoch(connection)
-    assert broken is not None
+    broken = found(named.walk.check_epoch(connection))
     assert (broken.event_id, broken.seq, broken.reason[-5:]) == ("evt_1", 1, " none")
