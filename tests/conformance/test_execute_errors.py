@@ -207,7 +207,9 @@ def test_a_module_that_asks_for_another_host_does_not_get_there(gate: Deployment
 def test_a_proxy_that_refuses(proxied: Proxied, up: Upstream) -> None:
     agent = proxied.gate.agent()
     refused(agent.execute("proxied_elsewhere", {"path": "refused-by-proxy"}), 502, "action_execution_failed")
-    assert "the egress proxy refused" in proxied.gate.receipt_of(agent)["normalized_result"]["reason"]
+    receipt = proxied.gate.receipt_of(agent)
+    assert receipt["normalized_result"]["reason"] == "host_io: denied: the egress proxy refused the upstream"
+    assert receipt["signature_status"] == "verified"
     proxied.was_asked(403, "proxied_elsewhere")
     assert not [one for one in up.seen if one.path == "/refused-by-proxy"]
 

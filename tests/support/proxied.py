@@ -79,7 +79,7 @@ class Stage:
 @contextmanager
 def stage(mode: str, folder: Path) -> Iterator[Stage]:
     """Run all of it until the block ends: a gateway of this kind (dev, run) with the actions `through`,
-    `through_tls`, `refused`, `closed`, `probe`, and two that need no proxy."""
+    `through_tls` and `closed`."""
     with ExitStack() as stack:
         up = stack.enter_context(upstream())
         authority, context = certificate(folder, HOST)
@@ -87,15 +87,13 @@ def stage(mode: str, folder: Path) -> Iterator[Stage]:
         port, safe_port = (int(one.address.rpartition(":")[2]) for one in (up, safe))
         closed = stack.enter_context(closed_port())
         proxy = stack.enter_context(
-            squid((HOST, REFUSED, CLOSED), (port, safe_port, closed), allowed=(HOST, CLOSED))
+            squid((HOST, CLOSED), (port, safe_port, closed), allowed=(HOST, CLOSED))
         )  # fmt: skip
         made = [
-            through("through", HOST, port), through("refused", REFUSED, port), through("closed", CLOSED, closed),
-            through_tls("through_tls", HOST, safe_port), probe(folder / "actions", HOST),
+            through("through", HOST, port), through("closed", CLOSED, closed),
+            through_tls("through_tls", HOST, safe_port),
         ]  # fmt: skip
-        write_manifests(
-            folder / "actions", *made, *(example(name, **PATIENT) for name in ("text_digest", "file_write"))
-        )
+        write_manifests(folder / "actions", *made)
         policy_for(folder / "policy", mode, *(one["action_id"] for one in made))
         secrets = folder / "secrets.json"
         secrets.touch(mode=0o600)
