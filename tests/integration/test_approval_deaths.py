@@ -2,33 +2,23 @@
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.background import Background
-from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.manifests import example, open_policy, patient, write_manifests
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.manifests import example
+from tests.support.own_gateway import own_gateway
 from tests.support.upstream import Upstream
 
 HELD = example("http_post", action_id="held_post", risk_level="critical", resource_limits={"timeout_seconds": 300})
 WAITS = {"path": "wait", "message": "held"}
 
 
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with one worker for HTTP, so that a call can be kept from being dispatched."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    top = patient(folder / "actions")
-    write_manifests(folder / "actions", HELD)
-    policy = open_policy(folder / "policy", "held_post")
-    config = f'{top}policy_dir = "{policy}"\n'
-    config += "[limits]\nworker_wait_seconds = 300\n[workers.http]\nmin_spare = 1\nmax = 1\n"
-    config += f'[egress]\nunsafe_resolve = {{"upstream.gateway.test" = "{up.address}"}}\n'
-    with gateway(folder, config) as running:
-        yield running
+gate = own_gateway("[limits]\nworker_wait_seconds = 300\n[workers.http]\nmin_spare = 1\nmax = 1\n", HELD)
+"""A gateway with one worker for HTTP, so that a call can be kept from being dispatched."""
 
 
 @pytest.fixture(autouse=True)

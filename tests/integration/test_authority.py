@@ -1,16 +1,12 @@
 """Authority that operators change while the gateway runs, end to end: what agents notice, and what survives."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.support.background import HeldCall
 from tests.support.coded import Coded
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.own_gateway import own_gateway
 from tests.support.pace import Paces
 from tests.support.upstream import Upstream
 
@@ -18,13 +14,8 @@ ME = "dev:anonymous"
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway whose policy is changed and whose leases are revoked."""
-    folder: Path = tmp_path_factory.mktemp("authority")
-    top = f"front_processes = 2\n{patient(folder / 'actions')}"
-    with gateway(folder, config_for(up.address, top)) as running:
-        yield running
+gate = own_gateway("front_processes = 2\n")
+"""A gateway whose policy is changed and whose leases are revoked."""
 
 
 def change(operator: Bearer, what: str, *actions: str, principal: str = ME) -> dict[str, Any]:

@@ -1,16 +1,14 @@
 """A well-behaved agent beside one that takes all it can get: served every time, and not much later."""
 
 import time
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from tests.support.background import in_flight
 from tests.support.flood import flooding
-from tests.support.gateway import Gateway, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.gateway import Gateway, wait_for
+from tests.support.own_gateway import own_gateway
 
 PLACES = 12
 CALLS = 12
@@ -32,12 +30,8 @@ compute = {{min_spare = 1, max = 1}}
 """
 
 
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Few places and few workers."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, patient(folder / "actions") + CONFIG) as running:
-        yield running
+gate = own_gateway(CONFIG)
+"""Few places and few workers."""
 
 
 def times(gate: Gateway) -> list[float]:

@@ -1,8 +1,6 @@
 """One of two fronts is killed: the other goes on, what was counted stays, and the successor takes its place."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import psutil
@@ -10,8 +8,8 @@ import pytest
 
 from tests.integration.test_two_fronts import samples
 from tests.support.fronts import client_of, fronts, through
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.own_gateway import own_gateway
 from tests.support.pace import Pace, Paces
 from tests.support.upstream import Upstream
 
@@ -20,11 +18,8 @@ KILLS = 4
 """The process id of each front in turn."""
 
 
-@pytest.fixture
-def gate(up: Upstream, tmp_path: Path) -> Iterator[Gateway]:
-    """A gateway with two fronts of which one will be killed."""
-    with gateway(tmp_path, config_for(up.address, "front_processes = 2\n" + patient(tmp_path / "actions"))) as running:
-        yield running
+gate = own_gateway("front_processes = 2\n", scope="function")
+"""A gateway with two fronts of which one will be killed."""
 
 
 class Load:

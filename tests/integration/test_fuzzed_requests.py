@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +10,8 @@ from hypothesis import strategies as st
 
 from frontend.api.routes import ROUTES
 from tests.support.documented import check_answer
-from tests.support.gateway import Bearer, Gateway, gateway
-from tests.support.manifests import patient
+from tests.support.gateway import Bearer, Gateway
+from tests.support.own_gateway import own_gateway
 from tests.support.raw_http import raw, request
 
 ENDS_OTHERS = {"/v1/admin/drain", "/v1/admin/revoke-all", "/v1/admin/reload"}
@@ -58,15 +56,8 @@ bodies = st.one_of(
 types = st.sampled_from(["application/json", "Application/JSON; charset=x", "text/plain", "", "a/b;c", ";"])
 
 
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Must be the same front at the end as at the start, and never have been surprised."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, patient(folder / "actions")) as running:
-        front = running.child("front").pid
-        yield running
-        assert running.child("front").pid == front
-        assert "Traceback" not in running.log.read_text()
+gate = own_gateway(is_spared=True)
+"""Must be the same front at the end as at the start, and never have been surprised."""
 
 
 @pytest.fixture(scope="module")

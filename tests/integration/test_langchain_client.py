@@ -3,8 +3,7 @@
 import asyncio
 import gc
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,29 +20,20 @@ from latchgate import LatchGateClient
 from latchgate_common import AuditRecord
 from latchgate_langchain import ActionDescriptor, LatchGateTool, LatchGateToolset, discover_actions
 
-from tests.support.gateway import Gateway, config_for, gateway
-from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
-from tests.support.upstream import Upstream
+from tests.support.gateway import Gateway
+from tests.support.manifests import PATIENT, example
+from tests.support.own_gateway import own_gateway
 
 PUBLIC = "http://gateway.test:3000"
 EXAMPLES = {
     "file_write", "forbidden_export", "http_fetch", "http_post", "payment_transfer", "spin", "talkative", "text_digest",
 }  # fmt: skip
 
-
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that lists its actions as this package expects it."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    schemaless = example("text_digest", action_id="schemaless", **PATIENT)
-    schemaless["io"].pop("request_schema")
-    talkative = example("http_fetch", action_id="talkative", expose_provider_error=True, **PATIENT)
-    top = patient(folder / "actions")
-    write_manifests(folder / "actions", schemaless, talkative)
-    top += f'policy_dir = "{open_policy(folder / "policy", "schemaless", "talkative")}"\n'
-    config = f'{top}public_base_url = "{PUBLIC}"\n'
-    with gateway(folder, config_for(up.address, config), flags=["--compat-envelope"]) as running:
-        yield running
+SCHEMALESS = example("text_digest", action_id="schemaless", **PATIENT)
+SCHEMALESS["io"].pop("request_schema")
+TALKATIVE = example("http_fetch", action_id="talkative", expose_provider_error=True, **PATIENT)
+gate = own_gateway(f'public_base_url = "{PUBLIC}"\n', SCHEMALESS, TALKATIVE, flags=["--compat-envelope"])
+"""A gateway that lists its actions as this package expects it."""
 
 
 def client_of(gate: Gateway, **options: Any) -> LatchGateClient:

@@ -1,18 +1,16 @@
 """The metrics of a running gateway: what its operators scrape is OpenMetrics, as documented, and moves."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import psutil
-import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.support.background import Background, in_flight
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import ENDLESS, PATIENT, example, open_policy, patient, write_manifests
-from tests.support.upstream import Upstream
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.manifests import ENDLESS, PATIENT, example
+from tests.support.own_gateway import own_gateway
 
 TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
@@ -26,17 +24,11 @@ SESSION_RATE = 10
 """Less than any machine answers in a second."""
 
 
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with few workers and a small session rate."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    top = patient(folder / "actions", spin=ENDLESS)
-    write_manifests(folder / "actions", OTHER_ANSWER)
-    policy = open_policy(folder / "policy", "other_answer")
-    more = f'{top}policy_dir = "{policy}"\n'
-    more += f"[limits]\nsession_requests_per_second = {SESSION_RATE}\n[workers]\ncompute = {{min_spare = 1, max = 1}}\n"
-    with gateway(folder, config_for(up.address, more)) as running:
-        yield running
+gate = own_gateway(
+    f"[limits]\nsession_requests_per_second = {SESSION_RATE}\n[workers]\ncompute = {{min_spare = 1, max = 1}}\n",
+    OTHER_ANSWER, spin=ENDLESS,
+)  # fmt: skip
+"""A gateway with few workers and a small session rate."""
 
 
 class Scrape:

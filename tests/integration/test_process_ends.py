@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -10,7 +9,8 @@ import pytest
 
 from tests.support.background import Background, HeldCall, in_flight
 from tests.support.gateway import START_SECONDS, STOP_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import ENDLESS, PATIENT, example, open_policy, patient, write_manifests
+from tests.support.manifests import ENDLESS, PATIENT, example, patient
+from tests.support.own_gateway import own_gateway
 from tests.support.processes import family, is_running, launched, pids, started
 from tests.support.upstream import Upstream
 
@@ -25,15 +25,11 @@ def all_gone(known: dict[int, str]) -> None:
 # ------------------------------------------------------------------------------------------------ dying together
 
 
-@pytest.fixture(scope="module")
-def doomed(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with small pools, whose processes are killed; the last test that has it kills it as a whole."""
-    folder: Path = tmp_path_factory.mktemp("doomed")
-    config = patient(folder / "actions", spin=ENDLESS, http_fetch={"isolation": "pooled"})
-    config += "[limits]\nworker_wait_seconds = 300\n"
-    config += "[workers]\nidle_seconds = 0.3\nhttp = {min_spare = 1, max = 4}\n"
-    with gateway(folder, config_for(up.address, config)) as running:
-        yield running
+doomed = own_gateway(
+    "[limits]\nworker_wait_seconds = 300\n[workers]\nidle_seconds = 0.3\nhttp = {min_spare = 1, max = 4}\n",
+    spin=ENDLESS, http_fetch={"isolation": "pooled"},
+)  # fmt: skip
+"""A gateway with small pools, whose processes are killed; the last test that has it kills it as a whole."""
 
 
 def test_a_pool_grows_with_demand_and_shrinks_again(doomed: Gateway, up: Upstream) -> None:
@@ -149,16 +145,11 @@ def served_by(gate: Gateway) -> int:
     return max((int(name.rsplit(" ", 1)[1]) for name in names), default=0)
 
 
-@pytest.fixture(scope="module")
-def recycling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with one compute worker at a time, and two actions that take a fresh one for every call."""
-    folder: Path = tmp_path_factory.mktemp("recycling")
-    top = patient(folder / "actions", spin={"isolation": "process"})
-    write_manifests(folder / "actions", example("text_digest", action_id="alone", isolation="process", **PATIENT))
-    config = f'{top}policy_dir = "{open_policy(folder / "policy", "alone")}"\n[limits]\nworker_wait_seconds = 300\n'
-    config += "[workers]\nrecycle_after_calls = 3\ncompute = {min_spare = 1, max = 1}\n"
-    with gateway(folder, config) as running:
-        yield running
+recycling = own_gateway(
+    "[limits]\nworker_wait_seconds = 300\n[workers]\nrecycle_after_calls = 3\ncompute = {min_spare = 1, max = 1}\n",
+    example("text_digest", action_id="alone", isolation="process", **PATIENT), spin={"isolation": "process"},
+)  # fmt: skip
+"""A gateway with one compute worker at a time, and two actions that take a fresh one for every call."""
 
 
 def test_a_worker_is_replaced_after_its_share_of_calls_and_no_call_notices(recycling: Gateway) -> None:

@@ -4,18 +4,15 @@ retry.
 That each rate is kept stands in tests/conformance/test_limits.py; the ceilings need a gateway that has little room.
 """
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.support.background import HeldCall, in_flight
-from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, wait_for
+from tests.support.own_gateway import own_gateway
 from tests.support.raw_http import RawConnection, raw, request
 from tests.support.upstream import Upstream
 
@@ -39,27 +36,19 @@ def test_a_stranger_can_not_use_up_the_operators_rate(gate: Gateway, agent: Bear
 # ------------------------------------------------------------------------------------------------ ceilings
 
 
-@pytest.fixture(scope="module")
-def narrow(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with two places and one worker for HTTP."""
-    folder: Path = tmp_path_factory.mktemp("narrow")
-    config = f"{patient(folder / 'actions')}[limits]\nmax_in_flight = 2\nworker_wait_seconds = 3\n"
-    config += "body_timeout_seconds = 300\n[workers]\nhttp = {min_spare = 1, max = 1}\n"
-    with gateway(folder, config_for(up.address, config)) as running:
-        yield running
+narrow = own_gateway(
+    "[limits]\nmax_in_flight = 2\nworker_wait_seconds = 3\nbody_timeout_seconds = 300\n"
+    "[workers]\nhttp = {min_spare = 1, max = 1}\n"
+)
+"""A gateway with two places and one worker for HTTP."""
 
 
 def has_in_flight(gate: Gateway, count: int) -> bool:
     return in_flight(gate) == count
 
 
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with room for eight bodies of the largest size, and for more calls."""
-    folder: Path = tmp_path_factory.mktemp("wide")
-    config = f"{patient(folder / 'actions')}[limits]\nmax_in_flight = 24\nbody_timeout_seconds = 300\n"
-    with gateway(folder, config) as running:
-        yield running
+wide = own_gateway("[limits]\nmax_in_flight = 24\nbody_timeout_seconds = 300\n")
+"""A gateway with room for eight bodies of the largest size, and for more calls."""
 
 
 def test_over_the_ceiling_of_calls_in_flight_it_is_503_at_once_and_leaves_no_event(

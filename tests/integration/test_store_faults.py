@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from ipc.process.clock import STEP_TOLERANCE_SECONDS, iso, parse_iso
 from ipc.process.exits import Exit
 from tests.integration.test_postgres_ledger import run
 from tests.support.background import Background
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.ledger_file import wait_settled
-from tests.support.manifests import patient
+from tests.support.own_gateway import own_gateway
 from tests.support.upstream import Upstream
 
 PAYMENT = {"to": "acct-1", "amount_cents": 100, "currency": "EUR"}
@@ -71,12 +70,8 @@ def held(agent: Bearer, **changes: Any) -> str:
     return str(answer.json()["approval_id"])
 
 
-@pytest.fixture(scope="module")
-def mortal(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway whose front is killed now and then."""
-    folder: Path = tmp_path_factory.mktemp("mortal")
-    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
-        yield running
+mortal = own_gateway()
+"""A gateway whose front is killed now and then."""
 
 
 def status_of(gate: Gateway) -> "subprocess.CompletedProcess[str]":

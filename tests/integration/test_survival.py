@@ -3,29 +3,24 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.background import Background, HeldCall, in_flight
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import ENDLESS, patient
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.manifests import ENDLESS
+from tests.support.own_gateway import own_gateway
 from tests.support.upstream import Upstream
 
 SPIN = {"fuel": 0, "memory_mb": 0, "seconds": 250}
 """Ends when its worker or its front does."""
 
 
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway whose processes are killed one after the other."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(up.address, patient(folder / "actions", spin=ENDLESS))) as running:
-        yield running
+gate = own_gateway(spin=ENDLESS)
+"""A gateway whose processes are killed one after the other."""
 
 
 def unresolved(gate: Gateway) -> int:

@@ -3,24 +3,17 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.integration.test_store_faults import blocked, damaged
-from tests.support.gateway import Gateway, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.gateway import Gateway, wait_for
+from tests.support.own_gateway import own_gateway
 from tests.support.raw_http import raw
 
-
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One whose store goes down now and then."""
-    folder = tmp_path_factory.mktemp("gate")
-    with gateway(folder, patient(folder / "actions")) as running:
-        yield running
+gate = own_gateway()
+"""One whose store goes down now and then."""
 
 
 def trace_of(answer: httpx.Response) -> str:
