@@ -99,7 +99,8 @@ class Revocation(msgspec.Struct, frozen=True):
         """Before the first request: raise an epoch that is below what evidence tells, beyond it, so that every lease of
         before is dead. Raises GateError epoch_store_unavailable, NotaryUnavailable."""
         query = EventQuery(event_type=ADMIN_REVOKE_ALL, decision="allow", limit=KNOWN_BY)
-        known = max(map(_epoch_of, await self.notary.ask(QueryEvents(query))), default=0)
+        found = await self.notary.ask(QueryEvents(query))
+        known = max(map(_epoch_of, found.events), default=0)
         if await self.epoch() >= known:
             return
         event = self.journal.own_event(ADMIN_REVOKE_ALL)

@@ -3,12 +3,17 @@
 `asker` is the principal or the operator that is charged with the time of a read.
 """
 
+from typing import Final
+
 import msgspec
 
 from contract.evidence import Bundle, Consistency, ShownCheckpoint
 from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.operations.operation import FrontOperation
+
+MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
+"""Events and values of one answer. A list that would have more ends before the event with which it does."""
 
 
 class WriteEvent(FrontOperation[None], frozen=True):
@@ -17,8 +22,16 @@ class WriteEvent(FrontOperation[None], frozen=True):
     event: AuditEvent
 
 
-class QueryEvents(FrontOperation[list[bytes]], frozen=True):
-    """Read events as they are stored, newest first."""
+class FoundEvents(msgspec.Struct, frozen=True):
+    """Events as they are stored, newest first."""
+
+    events: list[bytes]
+    looked_until: float | None = None
+    """Unix seconds: where the read ended, with fewer events than were asked for, and there may be more before it."""
+
+
+class QueryEvents(FrontOperation[FoundEvents], frozen=True):
+    """Read events. One read looks at a bounded number of them (notary/reading/queries.py)."""
 
     query: EventQuery
     asker: str = ""

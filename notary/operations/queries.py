@@ -15,7 +15,7 @@ from ipc.evidence.events import AuditEvent
 from ipc.evidence.kept_values import MAX_KEPT
 from ipc.evidence.records import IntentDetail
 from ipc.operations.deliveries import NextDelivery
-from ipc.operations.evidence import ApprovalTrace, QueryEvents, ShownReceipt, ShowReceipt, TraceOfApproval
+from ipc.operations.evidence import ApprovalTrace, FoundEvents, QueryEvents, ShownReceipt, ShowReceipt, TraceOfApproval
 from ipc.operations.holds import DueHolds, GetHold, ListedHolds, ListHolds, OrphanedHolds, UnsettledHolds
 from ipc.operations.intents import ListUnresolved, ShowIntent
 from ipc.operations.leases import ReadBudget, ReadEpoch
@@ -233,13 +233,16 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
 
 
 @performs(QueryEvents, settles=True, is_paced=True)
-def query_events(unit: Transaction, asked: QueryEvents) -> list[bytes]:
+def query_events(unit: Transaction, asked: QueryEvents) -> FoundEvents:
     """See QueryEvents. Raises NotAllowed."""
     if len(asked.query.kept) > MAX_KEPT:
         raise NotAllowed("a query for more kept values than a call may have")
     unit.settle()
-    events = queries.events_of(unit.connection, asked.query)
-    return with_kept(unit.connection, events) if asked.with_kept else events
+    found = queries.found_events(unit.connection, asked.query)
+    if not asked.with_kept:
+        return found
+    shown = with_kept(unit.connection, found.events)
+    return FoundEvents(shown, found.looked_until if len(shown) == len(found.events) else None)
 
 
 @performs(NextDelivery)

@@ -13,6 +13,7 @@ import msgspec
 from contract.intents import UnresolvedIntent
 from ipc.evidence.events import ACTION_CALL, INTENT_VERIFICATION, AuditEvent
 from ipc.evidence.records import EventQuery
+from ipc.operations.evidence import FoundEvents
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.encrypted_values import VALUE_KEYS, LivingKeys
@@ -38,6 +39,8 @@ _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
 MOST_COUNTED: Final = 2000
 """The count of a filter's events ends here. Counts find the filter that the fewest events pass."""
+LOOKED_AT: Final = 4_000
+"""Events that one read looks at. Where few of them pass all filters, the asker goes on behind them with another one."""
 
 
 def receipt_by_id(connection: OpenTransaction, receipt_id: str) -> bytes | None:
@@ -168,21 +171,32 @@ def newest_time(connection: OpenTransaction) -> float | None:
 
 
 def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
-    """Stored bytes, newest first."""
+    """Stored bytes, newest first, of a query with one filter."""
+    return found_events(connection, query).events
+
+
+def found_events(connection: OpenTransaction, query: EventQuery) -> FoundEvents:
+    """Stored bytes, newest first, among the newest LOOKED_AT that pass the filter which the fewest events pass."""
     by_time, keys = False, list[tuple[int, bytes]]()
     if query.kept:
         keys = VALUE_KEYS.living(connection)
         kept, by_time = rarest_first(connection, query.kept, keys)
         query = msgspec.structs.replace(query, kept=tuple(kept))
-    statement, values = event_statement(query, keys, by_time=by_time, first=_rarest(connection, query))
-    return [bytes(row[0]) for row in connection.execute(statement, values)]
+    first, since = _rarest(connection, query), None
+    if by_time or not query.kept:
+        since = _end_of_look(connection, query, first)
+    statement, values = event_statement(query, keys, by_time=by_time, first=first, since=since)
+    found = [bytes(row[0]) for row in connection.execute(statement, values)]
+    return FoundEvents(found, None if since is None or len(found) >= query.limit else since / 1000)
 
 
 def event_statement(
-    query: EventQuery, keys: LivingKeys = (), *, by_time: bool = False, first: str | None = None
+    query: EventQuery, keys: LivingKeys = (), *, by_time: bool = False, first: str | None = None,
+    since: int | None = None,
 ) -> tuple[str, list[Any]]:  # fmt: skip
     """SQL and its values; every text in it is one of this file's. `keys`: of kept values, if these are encrypted. With
-    `by_time` it does not begin with kept values. `first`: the filter whose index is used, by default the choosiest."""
+    `by_time` it does not begin with kept values. `first`: the filter whose index is used, by default the choosiest.
+    `since`: only events of this time (milliseconds) and later ones."""
     first = first or next(iter(_indexed(query)), None)
     index = "events_by_time" if first is None else _INDEXES[first]
     terms, values = kept_terms(query.kept, keys, by_time=by_time)
@@ -192,6 +206,9 @@ def event_statement(
             values.append(value)
     more, bounds = _bounds(query)
     terms, values = terms + more, values + bounds
+    if since is not None:
+        terms.append("time >= ?")
+        values.append(since)
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     values.append(query.limit)
     source = FROM_VALUES if query.kept and not by_time else f"events INDEXED BY {index}"
@@ -216,6 +233,25 @@ def _rarest(connection: OpenTransaction, query: EventQuery) -> str | None:
         row = connection.execute(f"SELECT count(*) FROM ({some}) AS some_events", values).fetchone()  # noqa: S608
         counts[name] = int(row[0])
     return min(given, key=counts.__getitem__)
+
+
+def _end_of_look(connection: OpenTransaction, query: EventQuery, first: str | None) -> int | None:
+    """The time (milliseconds) of the last event that one read looks at; None where it finds each by its index, and
+    where there are no more."""
+    first = first or next(iter(_indexed(query)), None)
+    terms, values = _bounds(query)
+    if first is not None:
+        terms.insert(0, _term(first, getattr(query, first)))
+        values.insert(0, getattr(query, first))
+    if not query.kept and all(getattr(query, name) is None for name in _INDEXES if name != first):
+        return None
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    index = "events_by_time" if first is None else _INDEXES[first]
+    row = connection.execute(
+        f"SELECT time FROM events INDEXED BY {index} {where} ORDER BY time DESC, seq DESC LIMIT 1 OFFSET ?",  # noqa: S608
+        (*values, LOOKED_AT),
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _indexed(query: EventQuery) -> list[str]:

@@ -12,12 +12,11 @@ import msgspec
 from contract.audit import KeptState
 from ipc.evidence.kept_values import commitment, texts_of
 from ipc.evidence.records import KeptFilter
+from ipc.operations.evidence import MAX_SHOWN_BYTES
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.encrypted_values import FOUND_BY_BYTES, LivingKeys, ValueOpener, found_by
 from notary.ledger.kept_values import KeptNames, kept_names
 
-MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
-"""Events and values of one answer. A list that would have more ends before the event with which it does."""
 _AT_ONCE: Final = 32
 """Events whose rows one question asks for."""
 _MARK: Final = b'"kept":{'

@@ -27,7 +27,7 @@ from ipc.messages.notarising import (
     StopNotary,
     WorkerBroke,
 )
-from ipc.operations.evidence import QueryEvents
+from ipc.operations.evidence import FoundEvents, QueryEvents
 from ipc.operations.leases import ReadEpoch
 from ipc.process.clock import ClockWrong, iso
 from ipc.protocols.notary import NOTARY_TO_SUPERVISOR
@@ -262,8 +262,8 @@ def _walked(connection: OpenTransaction) -> ChainReport:
 
 def query(front: Asker, **given: Any) -> list[bytes]:
     """Events as stored, newest first."""
-    answer: list[bytes] = front.ask(QueryEvents(EventQuery(**given)))
-    return answer
+    found: FoundEvents = front.ask(QueryEvents(EventQuery(**given)))
+    return found.events
 
 
 class NotaryProcess:

@@ -210,8 +210,8 @@ class Core:
 
     async def events(self, **filters: Any) -> list[dict[str, Any]]:
         """Audit events, newest first, from the ledger itself."""
-        events = await self.real.ask(QueryEvents(EventQuery(**filters, limit=1000)))
-        return [msgspec.json.decode(event) for event in events]
+        found = await self.real.ask(QueryEvents(EventQuery(**filters, limit=1000)))
+        return [msgspec.json.decode(event) for event in found.events]
 
     async def remaining(self, agent: "Agent") -> int:
         """The remaining budget of a session, read from the store itself."""

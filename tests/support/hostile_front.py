@@ -11,7 +11,7 @@ from ipc.backends.store import ApprovalRecord, Budget
 from ipc.evidence.events import AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Closed, GrantTerms, Open, ProofRecord, Refusal
-from ipc.operations.evidence import QueryEvents, WriteEvent
+from ipc.operations.evidence import FoundEvents, QueryEvents, WriteEvent
 from ipc.operations.holds import Hold, HoldInForce, MoveHold
 from ipc.operations.leases import Issue, ReadBudget, SignedLease
 from ipc.operations.operation import Operation
@@ -145,7 +145,7 @@ def claimed(front: PlayedFront) -> tuple[str, str]:
 
 
 def events(front: PlayedFront, **filters: Any) -> list[dict[str, Any]]:
-    encoded = front.value(QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
+    encoded = front.value(QueryEvents(EventQuery(**filters, limit=1000)), FoundEvents).events
     return [msgspec.json.decode(event) for event in encoded]
 
 

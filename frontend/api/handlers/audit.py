@@ -1,6 +1,7 @@
 """GET /v1/audit/…: what happened, whether the record of it is whole, and proofs that need no trust in the gateway."""
 
 import msgspec
+from msgspec.structs import replace
 
 from contract.audit import ChainReport
 from contract.evidence import Bundle, Consistency, ShownCheckpoint
@@ -12,7 +13,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.notary.sealed import missing, refuse_sealed
 from frontend.services import Services
 from ipc.evidence.records import EventQuery, KeptFilter
-from ipc.operations.evidence import Prove, ProveConsistency, QueryEvents, ReadCheckpoint
+from ipc.operations.evidence import MAX_SHOWN_BYTES, Prove, ProveConsistency, QueryEvents, ReadCheckpoint
 
 
 @codes("sealed", "ledger_unavailable")
@@ -25,12 +26,21 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
     fields = msgspec.structs.asdict(query)
     kept = tuple(KeptFilter(pointer, value) for pointer, value in fields.pop("kept").items())
     with notary_errors_as("ledger_unavailable"):
-        records = await services.notary.ask(
-            QueryEvents(EventQuery(**fields, kept=kept), asker_of(operator), with_kept=True)
-        )
+        records = await _found(services, EventQuery(**fields, kept=kept), asker_of(operator))
     if not records:
         await refuse_sealed(services.notary, query.trace_id, query.before)
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
+
+
+async def _found(services: Services, query: EventQuery, asker: str) -> list[bytes]:
+    """As many events as are asked for, by one bounded read of the notary after the other: calls go on between them."""
+    records = list[bytes]()
+    while True:
+        found = await services.notary.ask(QueryEvents(query, asker, with_kept=True))
+        records += found.events
+        if found.looked_until is None or sum(map(len, records)) > MAX_SHOWN_BYTES:
+            return records
+        query = replace(query, before=found.looked_until, limit=query.limit - len(found.events))
 
 
 @codes("ledger_unavailable")

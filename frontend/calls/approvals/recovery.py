@@ -81,8 +81,8 @@ class Recovery(msgspec.Struct, frozen=True):
         body = readable_body(approval)
         if body is None:
             return False
-        events = await self.notary.ask(QueryEvents(EventQuery(trace_id=body.plan.trace_id)))
-        seen = [one for event in events if (one := _seen(event)) is not None]
+        found = await self.notary.ask(QueryEvents(EventQuery(trace_id=body.plan.trace_id)))
+        seen = [one for event in found.events if (one := _seen(event)) is not None]
         return any(one.event_type == ACTION_CALL and one.decision != "pending_approval" for one in seen)
 
     async def _finish(self, approval: ApprovalRecord, end: _End) -> bool:

@@ -226,7 +226,7 @@ def test_a_unit_of_many_operations_refuses_one_and_writes_the_others(kept: Runni
 @pytest.mark.parametrize("text", ["\u0000", "é ﷽ 🜂", "'); DROP TABLE events; --", "\\", "%s ? ?1 :a $1"])
 def test_any_text_is_kept_as_it_is(kept: Running, text: str) -> None:
     kept.front.ask(make_note(reason=text))
-    (event,) = kept.front.ask(QueryEvents(EventQuery(event_type="GatewayStarted")))
+    (event,) = kept.front.ask(QueryEvents(EventQuery(event_type="GatewayStarted"))).events
     assert json.loads(event)["reason"] == text
 
 

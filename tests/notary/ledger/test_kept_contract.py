@@ -29,7 +29,7 @@ def pay(kept: Running, invoice: str, **given: Any) -> str:
 
 
 def shown(kept: Running, /, **given: Any) -> list[dict[str, Any]]:
-    answer = kept.front.ask(QueryEvents(EventQuery(**given), with_kept=True))
+    answer = kept.front.ask(QueryEvents(EventQuery(**given), with_kept=True)).events
     return [json.loads(one) for one in answer]
 
 
@@ -42,7 +42,7 @@ def found(kept: Running, *wanted: tuple[str, str], **given: Any) -> list[str]:
 def test_an_event_is_shown_with_its_kept_values_and_one_without_as_it_is_stored(kept: Running) -> None:
     trace_id = pay(kept, "in_7")
     record_call(kept.front)
-    bare, full = kept.front.ask(QueryEvents(EventQuery(event_type="ActionCall"), with_kept=True))
+    bare, full = kept.front.ask(QueryEvents(EventQuery(event_type="ActionCall"), with_kept=True)).events
     assert [bare, full[: full.index(b',"kept_state":')] + b"}"] == query(kept.front, event_type="ActionCall")
     event = json.loads(full)
     assert (event["trace_id"], event["kept_state"]) == (trace_id, "whole")

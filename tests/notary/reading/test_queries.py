@@ -34,6 +34,18 @@ def note(notary: Running, at: float, **fields: Any) -> None:
     notary.front.ask(make_note(**fields))
 
 
+def read_on(notary: Running, wanted: EventQuery) -> list[bytes]:
+    """Events of one read after the other, as a front goes on."""
+    answer = list[bytes]()
+    while True:
+        found = notary.front.ask(QueryEvents(wanted))
+        answer += found.events
+        if found.looked_until is None:
+            return answer
+        limit = wanted.limit - len(found.events)
+        wanted = msgspec.structs.replace(wanted, before=found.looked_until, limit=limit)
+
+
 def write(notary: Running, at: float, event_type: str, decision: str, **fields: Any) -> None:
     """An event of this kind, by the operation that writes such."""
     if event_type != "ActionCall":
@@ -46,7 +58,11 @@ def write(notary: Running, at: float, event_type: str, decision: str, **fields: 
         notary.front.ask(make_refuse(**fields, decision="deny" if decision == "allow" else decision))
 
 
-def test_queries_answer_as_a_plain_filter_would(notary: Running) -> None:
+@pytest.mark.parametrize("looked_at", [queries.LOOKED_AT, 7], ids=["at once", "by several reads"])
+def test_queries_answer_as_a_plain_filter_would(
+    notary: Running, looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "LOOKED_AT", looked_at)
     chance = random.Random(7)
     for _ in range(120):
         fields = {name: chance.choice(values) for name, values in FILTERS.items()}
@@ -70,7 +86,7 @@ def test_queries_answer_as_a_plain_filter_would(notary: Running) -> None:
         if chance.random() < 0.3:
             asked["before"] = NOW + chance.randrange(40) / 8
         wanted = EventQuery(**asked, limit=chance.choice([1, 5, 100, 1000]))
-        answer = notary.front.ask(QueryEvents(wanted))
+        answer = read_on(notary, wanted)
         assert answer == plainly(wanted), wanted
         sizes.add(len(answer))
     assert len(sizes) > 10
@@ -116,6 +132,23 @@ def test_events_of_several_filters_are_looked_for_by_the_rarest(
         queries.events_of(connection, EventQuery(**asked))
         connection.set_trace_callback(None)
     assert f"INDEXED BY {index} WHERE" in statements[-1]
+
+
+def test_one_read_looks_at_few_of_the_events_of_filters_that_no_event_passes_together(notary: Running) -> None:
+    row = (
+        "INSERT INTO events (event_id, event_type, time, trace_id, action_id, decision, bytes)"
+        " VALUES ('e', 'ActionCall', ?, 't', ?, ?, x'00')"
+    )
+    count = 3 * queries.LOOKED_AT
+    with notary.stranger() as connection:
+        connection.execute("BEGIN")
+        connection.executemany(row, ((2 * number, "busy", "allow") for number in range(count)))
+        connection.executemany(row, ((2 * number + 1, "other", "deny") for number in range(count)))
+        connection.execute("COMMIT")
+        wanted = EventQuery(action_id="busy", decision="deny")
+        assert queries.found_events(connection, wanted).looked_until == (count - queries.LOOKED_AT - 1) * 2 / 1000
+        assert len(queries.found_events(connection, EventQuery(action_id="busy", limit=count)).events) == count
+    assert read_on(notary, wanted) == []
 
 
 def test_no_question_walks_the_whole_ledger(notary: Running) -> None:

@@ -18,7 +18,7 @@ KEPT = KeptValues((KeptValue("/a", "1"), KeptValue("/b", '"x"')))
 
 
 def shown(notary: Running) -> dict[str, Any]:
-    (event,) = notary.front.ask(QueryEvents(EventQuery(event_type="ActionCall"), with_kept=True))
+    (event,) = notary.front.ask(QueryEvents(EventQuery(event_type="ActionCall"), with_kept=True)).events
     told: dict[str, Any] = json.loads(event)
     return told
 

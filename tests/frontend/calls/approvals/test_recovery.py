@@ -8,7 +8,7 @@ import trio
 
 from frontend.notary.errors import NotaryRefused
 from ipc.backends.store import ApprovalRecord
-from ipc.operations.evidence import ApprovalTrace
+from ipc.operations.evidence import ApprovalTrace, FoundEvents
 from ipc.operations.holds import GetHold, MoveHold
 from tests.support.front_core import Core, Fault
 from tests.support.held_calls import claimed, held, state_of, told
@@ -58,7 +58,7 @@ async def test_an_end_that_has_its_event_gets_no_second_one(core: Core) -> None:
     await claimed(core, approval_id, "front-0-dead")
     (pending,) = await core.events(event_type="ActionCall")
     ended = msgspec.json.encode(pending | {"decision": "error"})
-    core.client.faults["QueryEvents"] = says([msgspec.json.encode(pending), b"[]", ended])
+    core.client.faults["QueryEvents"] = says(FoundEvents([msgspec.json.encode(pending), b"[]", ended]))
     await recover(core)
     assert await state_of(core, approval_id) == "failed"
     assert [one[0] for one in await told(core, approval_id)] == ["ActionCall"]

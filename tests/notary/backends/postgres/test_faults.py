@@ -267,5 +267,5 @@ def test_a_text_that_no_postgresql_takes_is_refused_and_takes_no_other_with_it(n
     asked = [make_note(), make_note(principal="a\x00b"), make_note()]
     heard = [notary.front.heard(number) for number in notary.front.send(*asked)]
     assert [one.problem for one in heard] == [None, "refused", None]
-    assert len(notary.front.ask(QueryEvents(EventQuery()))) == 2
+    assert len(notary.front.ask(QueryEvents(EventQuery())).events) == 2
     assert notary.front.ask(ReadLedger()).unresolved == 0

@@ -94,7 +94,7 @@ def test_each_answers_again_what_it_has_answered_whatever_the_other_does_meanwhi
         other.front.ask(make_note())
     again = one.followed("asks-again", {number: asked})
     assert again.heard(number) == told
-    assert len(one.front.ask(QueryEvents(EventQuery()))) == 4
+    assert len(one.front.ask(QueryEvents(EventQuery())).events) == 4
 
 
 def test_a_gateway_starts_beside_one_whose_checkpoints_are_newer(start: StartNotary) -> None:

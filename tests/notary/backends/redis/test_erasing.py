@@ -49,12 +49,12 @@ def denied_call(notary: Running) -> None:
 
 def states(notary: Running) -> list[str]:
     """The states of kept values, the newest call first."""
-    answer = notary.front.ask(QueryEvents(EventQuery(), with_kept=True))
+    answer = notary.front.ask(QueryEvents(EventQuery(), with_kept=True)).events
     return [event["kept_state"] for event in map(json.loads, answer) if "kept" in event]
 
 
 def erasures(notary: Running) -> int:
-    return len(notary.front.ask(QueryEvents(EventQuery(event_type="EvidenceErased"))))
+    return len(notary.front.ask(QueryEvents(EventQuery(event_type="EvidenceErased"))).events)
 
 
 def keys_with_it(server: RedisServer, store: StoreSettings) -> list[str]:
