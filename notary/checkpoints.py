@@ -173,6 +173,21 @@ def check_continued(
     return last
 
 
+def problem_of_sharing(connection: OpenTransaction, signers: Signers, origin: str) -> str | None:
+    """Why a gateway with these keys and this name makes another log of a ledger that it shares, as a sentence. Raises
+    DatabaseGone."""
+    note = newest_note(connection)
+    if note is None:
+        return None
+    try:
+        last = opened_checkpoint(note, public_keys(signers))
+    except NoteRefused:
+        return "its newest checkpoint is signed by none of this gateway's keys: copy those of the first host"
+    if last.origin == origin:
+        return None
+    return f"its newest checkpoint is of {last.origin}, and this gateway's are of {origin}: see evidence.origin"
+
+
 def problem_of_return(connection: OpenTransaction, last: Checkpoint | None) -> str | None:
     """Why a ledger that was gone for a while does not continue the last checkpoint. Raises TilesDamaged."""
     tree = Tree(connection)

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from ipc.network.loopback import ledger_origin
 from ipc.operations.exporting import EventPosition
 from ipc.process.clock import SystemClock, TimeSource
+from ipc.process.logs import log
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
-from notary.checkpoints import check_continued, problem_of_return
+from notary.checkpoints import check_continued, problem_of_return, problem_of_sharing
 from notary.database import Database, OpenTransaction
 from notary.event_export import FILE_NAME as EXPORTED_EVENTS
 from notary.event_export import EventExports
@@ -79,6 +81,8 @@ def _opened(
     with database.unit(writes=False) as connection:
         newest = newest_time(connection) or 0.0
         checkpoint = None if is_accepted else check_continued(connection, state_dir, signers, gateway)
+        if gateway is not None and (problem := problem_of_sharing(connection, signers, ledger_origin(settings))):
+            log.error("gateways that share the ledger sign it as different logs", cause=problem)
         epoch = proofs.epoch(connection)
         leaves = tiles.size(connection)
         revoked = sessions.revoked(connection, newest)
