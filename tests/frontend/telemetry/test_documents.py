@@ -92,5 +92,11 @@ def test_an_alert_asks_for_what_there_is_and_says_what_to_do(rule: dict[str, Any
     assert anchor in headings(), anchor
 
 
+def test_a_ledger_without_room_raises_an_alert_before_and_while_it_refuses_calls() -> None:
+    asked = " ".join(rule["expr"] for rule in ALERTS)
+    assert 'gate_calls_refused_total{reason="ledger_full"}' in asked
+    assert "gate_ledger_free_bytes <" in asked
+
+
 def test_each_alert_has_a_name_of_its_own() -> None:
     assert len({rule["alert"] for rule in ALERTS}) == len(ALERTS) > 10
