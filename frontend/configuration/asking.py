@@ -45,7 +45,7 @@ def asked(asking: Asking) -> ExplainedInput:
     try:
         manifests, trusted = _manifests(asking.settings)
         action = _action(asking, manifests, trusted, assumed)
-        body = _body(asking, assumed)
+        body = _body(asking, action, assumed)
         mapping = mapping_of(asking.settings, asking.principal, assumed)
         learned = learned_of(asking.settings)
         drafted = draft(
@@ -94,10 +94,12 @@ def _action(asking: Asking, manifests: tuple[Manifest, ...], trusted: Trusted, a
     return built
 
 
-def _body(asking: Asking, assumed: list[str]) -> object:
+def _body(asking: Asking, action: Action, assumed: list[str]) -> object:
     if asking.request is None:
         assumed.insert(0, "The request is {}.")
         return {}
+    if len(asking.request) > action.max_request_bytes:
+        raise GateError("body_too_large", cause="max_request_bytes of the action")
     return parse_body(asking.request)
 
 
