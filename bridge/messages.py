@@ -44,7 +44,7 @@ _whole = msgspec.json.Decoder()
 
 
 def read_message(data: bytes) -> JsonRpcMessage:
-    """The message in these bytes. Raises InvalidMessage."""
+    """The message in these bytes; an error may have no id (JSON-RPC 2.0, 5). Raises InvalidMessage."""
     try:
         _whole.decode(data)  # the decoder of a struct skips members that it does not know, and checks less in them
         message = _decoder.decode(data)
@@ -52,7 +52,7 @@ def read_message(data: bytes) -> JsonRpcMessage:
         raise InvalidMessage("this is no JSON-RPC message") from None
     if message.jsonrpc != "2.0":
         raise InvalidMessage("jsonrpc must be 2.0")
-    if message.method is None and message.id is None:
+    if message.method is None and message.id is None and not message.error:
         raise InvalidMessage("a message needs a method or an id")
     return message
 

@@ -73,6 +73,12 @@ def test_a_server_that_dies_or_breaks_the_protocol_ends_its_session_alone(
     assert served.session().open().value("count") == 1
 
 
+def test_an_error_without_an_id_ends_no_session(served: Bridge) -> None:
+    session = served.session().open()
+    assert session.post({"jsonrpc": "2.0", "method": "notifications/unknown"}).status_code == 202
+    assert [session.value("count") for _ in range(2)] == [1, 2]
+
+
 def test_a_request_of_the_servers_is_refused_by_the_bridge(served: Bridge) -> None:
     assert served.session().open().value("ask")["error"]["code"] == -32601
 

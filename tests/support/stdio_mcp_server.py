@@ -84,6 +84,8 @@ def main() -> None:
     state: dict[str, int] = {}
     for line in sys.stdin:
         message = json.loads(line)
+        if "id" not in message and message.get("method") == "notifications/unknown":
+            send({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "no such method"}})
         if "method" in message and "id" in message:
             send({"jsonrpc": "2.0", "id": message["id"], **answer(message, state, mode)})
 
