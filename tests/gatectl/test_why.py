@@ -134,7 +134,7 @@ def test_a_change_is_asked_about_on_a_terminal_unless_it_is_for_a_dev_gateway(
 def test_a_refused_reload_says_every_problem(gatectl: Gatectl) -> None:
     event = {
         "event_id": "e", "event_type": "AdminReload", "timestamp": "2026-11-21T15:52:36.811Z",
-        "reason": "a.yaml:3  fuel: must be 1 or more; b.yaml:9  no such module\x1b[2J",
+        "reason": "a.yaml:3  fuel: must be 1 or more. Name a number; 5 is one.; b.yaml:9  no such module\x1b[2J",
     }  # fmt: skip
     answers = {
         "POST /v1/admin/reload": (500, {"error": "reload_failed"}),
@@ -144,6 +144,10 @@ def test_a_refused_reload_says_every_problem(gatectl: Gatectl) -> None:
         ran = pointed_at(gatectl, server.url).here("reload")
         as_json = pointed_at(gatectl, server.url).here("reload", "--json")
     assert ran.code == 1
-    assert "a.yaml:3  fuel: must be 1 or more\n" in ran.err
+    assert "a.yaml:3  fuel: must be 1 or more. Name a number; 5 is one.\n" in ran.err
     assert "b.yaml:9  no such module\\u001b[2J\n" in ran.err
     assert as_json.error["error"] == "reload_failed"
+    assert "the event ends here" not in ran.err
+    event["reason"] = event["reason"].ljust(500, "x")
+    with scripted_gateway(answers) as server:
+        assert "the event ends here: the gateway's log" in pointed_at(gatectl, server.url).here("reload").err

@@ -1,6 +1,7 @@
 """Running the gateway: status, drain, reload, revoke-all, epoch, metrics."""
 
 import os
+import re
 import secrets
 import sys
 from contextlib import suppress
@@ -165,13 +166,22 @@ def reload(desk: CliContext, yes: bool) -> None:
         desk.out.facts(facts + [(label, ", ".join(settings)) for label, settings in names if settings])
 
 
+MAX_REASON = 500
+"""Characters of a reason that an event has (docs/operations.md, "Reloading")."""
+_NEXT_PROBLEM = re.compile(r"; (?=\S+  )")
+"""A problem begins with its place and two spaces; its own text may have semicolons."""
+
+
 def _tell_problems(operator: OperatorClient, trace_id: str | None) -> None:
     """Why a reload was refused: its event says so, one problem after the other."""
     with suppress(GatewayError):
         where = EventFilter(event_type="AdminReload", trace_id=trace_id)
         for event in operator.events(where, 1).events:
-            for problem in (event.reason or "").split("; "):
+            reason = event.reason or ""
+            for problem in _NEXT_PROBLEM.split(reason):
                 note(problem)
+            if len(reason) >= MAX_REASON:
+                note("… the event ends here: the gateway's log and gateway check have every problem")
 
 
 @click.command("revoke-all", cls=Command)
