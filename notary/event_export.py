@@ -95,7 +95,11 @@ class EventExports:
         except FileNotFoundError:
             return []
         except (OSError, msgspec.MsgspecError) as error:
-            log.warning("the place up to which events were exported can't be read", cause=type(error).__name__)
+            cause = error.strerror if isinstance(error, OSError) else "it is no list of places"
+            log.warning(
+                "the place up to which events were exported can't be read: all events before this start are left out",
+                file=str(self._path), cause=cause,
+            )  # fmt: skip
             return []
 
     def _write(self) -> None:
@@ -109,7 +113,11 @@ class EventExports:
                 os.close(descriptor)
         except OSError as error:
             if not self._is_failing:
-                log.warning("the place up to which events were exported can't be kept", cause=str(error.strerror))
+                log.warning(
+                    "the place up to which events were exported can't be kept",
+                    file=str(self._path),
+                    cause=error.strerror,
+                )
             self._is_failing = True
         else:
             self._is_failing = False

@@ -166,7 +166,8 @@ def test_a_file_that_makes_no_sense_is_told_and_the_export_begins_with_this_nota
         kept.start()
     note(kept, "b")
     assert reasons(kept.event_reader().ask(NextEvents())) == ["b"]
-    assert "the place up to which events were exported can't be read" in [line["event"] for line in lines]
+    told = "the place up to which events were exported can't be read: all events before this start are left out"
+    assert [line["file"] for line in lines if line["event"] == told] == [str(kept.folder / "exported-events")]
 
 
 def test_a_file_that_can_not_be_written_is_told_once_and_the_export_goes_on(kept: Running) -> None:
