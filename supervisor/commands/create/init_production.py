@@ -31,7 +31,7 @@ _CONFIGURATION = """\
 # A gateway for production: docs/configuration.md has every setting, `gateway check --config FILE` says what is wrong.
 # Paths without a leading / are taken from the folder of this file.
 state_dir = {state_dir}
-# What agents' proofs are made for, never the Host header: change it to the URL that your agents use.
+# Agents make their proofs for this URL, whatever the Host header says: change it to the URL that they use.
 public_base_url = {public_base_url}
 listen_uds_path = {client_socket}
 listen_admin_uds_path = {admin_socket}
@@ -52,7 +52,7 @@ file = "secrets.json"
 # scopes = ["tools:call"]
 # owner = "team-billing"
 
-# Prometheus asks here without a credential: numbers alone, and for users of this host alone (docs/metrics.md).
+# Prometheus reads metrics here without a credential. Only this host reaches the address (docs/metrics.md).
 # [metrics]
 # listen = "127.0.0.1:9464"
 
