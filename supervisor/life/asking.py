@@ -56,7 +56,8 @@ def ask_gateway(state_dir: Path, word: str, **more: object) -> dict[str, Any]:
 
 
 def _none(state_dir: Path) -> Refused:
-    return Refused(Exit.UNAVAILABLE, f"no gateway runs with the state directory {state_dir}.")
+    none = f"no gateway runs with the state directory {state_dir}."
+    return Refused(Exit.UNAVAILABLE, f"{none} Name another with --config FILE or --state-dir DIR.")
 
 
 def _forbidden(state_dir: Path) -> Refused:

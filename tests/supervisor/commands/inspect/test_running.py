@@ -170,7 +170,8 @@ def test_without_a_gateway_each_command_says_so(tmp_path: Path, capsys: pytest.C
     for folder in (tmp_path, tmp_path / "nowhere"):
         code, out, err = said(capsys, folder, word)
         assert (code, out) == (Exit.UNAVAILABLE, "")
-        assert err == f"gateway: no gateway runs with the state directory {folder}.\n"
+        none = f"gateway: no gateway runs with the state directory {folder}."
+        assert err == f"{none} Name another with --config FILE or --state-dir DIR.\n"
 
 
 def test_the_socket_is_ours_alone_however_long_its_path_and_gone_at_the_end(
