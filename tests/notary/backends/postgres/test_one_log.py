@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ipc.operations.evidence import ReadCheckpoint
-from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.conftest import StartNotary
 from tests.notary.samples import make_note
 from tests.support.logs import capture_logs
 
