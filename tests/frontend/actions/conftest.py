@@ -103,6 +103,18 @@ def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list
     return manifest, report.problems
 
 
+Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
+"""What the fixtures `read_text` and `read_kind` are."""
+
+
+def assert_refused(read: tuple[Manifest | None, list[FileProblem]], field: str, words: str) -> None:
+    """No manifest, and among its problems one of this field with these words; each has a place and a way out."""
+    manifest, problems = read
+    assert manifest is None
+    assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
+    assert all(problem.line > 0 and problem.mend for problem in problems)
+
+
 @pytest.fixture
 def read_text() -> Callable[..., tuple[Manifest | None, list[FileProblem]]]:
     return lambda text, **options: read(text.encode(), **options)

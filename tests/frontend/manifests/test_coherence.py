@@ -1,12 +1,8 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
-
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
+from tests.frontend.actions.conftest import Read, assert_refused
 
 
 def schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -143,10 +139,7 @@ def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> Non
 def test_sections_that_contradict_each_other_are_a_problem(
     read_kind: Read, kind: str, change: dict[str, Any], field: str, words: str
 ) -> None:
-    manifest, problems = read_kind(kind, change)
-    assert manifest is None
-    assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
-    assert all(problem.line > 0 and problem.mend for problem in problems)
+    assert_refused(read_kind(kind, change), field, words)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """Sections `evidence` and `summary` of a manifest."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
 from ipc.evidence.kept_values import KeptRules
+from tests.frontend.actions.conftest import Read, assert_refused
 
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 SCHEMA = {
     "type": "object", "additionalProperties": False,
     "properties": {
@@ -69,6 +66,4 @@ def test_an_action_without_them_keeps_nothing(read_kind: Read) -> None:
 def test_a_section_that_could_not_be_followed_is_a_problem(
     read_kind: Read, more: dict[str, Any], field: str, words: str
 ) -> None:
-    manifest, problems = read_kind("compute", with_kept(more))
-    assert manifest is None
-    assert [problem for problem in problems if problem.field == field and words in problem.message + problem.mend]
+    assert_refused(read_kind("compute", with_kept(more)), field, words)

@@ -1,16 +1,13 @@
 """Manifests of actions that call a tool of an MCP server."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
 from frontend.manifests.mcp import CompiledTool, McpTool
 from ipc.plan import PlannedRequest, PlannedTool
+from tests.frontend.actions.conftest import Read, assert_refused
 
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 DIGEST = "sha256:" + "ab" * 32
 
 
@@ -58,7 +55,4 @@ def test_the_request_is_planned_as_the_arguments_of_the_tool() -> None:
 def test_a_manifest_that_would_not_call_its_tool_is_refused(
     read_kind: Read, kind: str, change: dict[str, Any], field: str, words: str
 ) -> None:
-    manifest, problems = read_kind(kind, change)
-    assert manifest is None
-    told = [(problem.field, problem.message) for problem in problems]
-    assert any(field == place and words in message for place, message in told), told
+    assert_refused(read_kind(kind, change), field, words)

@@ -1,15 +1,11 @@
 """Each refusal of a manifest with its exact place: line, pointer into the schema, character of a pattern."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
-
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
+from tests.frontend.actions.conftest import Read
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "manifests.md").read_text()
 HEAD = """action_id: a

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.files.problems import FileProblem, Report
+from frontend.files.problems import Report
 from frontend.manifests.fields import MOST_UNKNOWN
-from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import MAX_FILE_BYTES, manifest_of, read_bytes, read_file
 from ipc.plan import CallLimits
-
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
+from tests.frontend.actions.conftest import Read
 
 MINIMAL = "action_id: a\nversion: 1.0.0\nprovider_module_digest: builtin:echo\n"
 

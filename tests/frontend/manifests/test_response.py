@@ -4,11 +4,8 @@ from typing import Any
 import pytest
 
 from frontend.actions.registry import Action
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
 from ipc.plan import INTENT_ID, ResponseRules
-
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
+from tests.frontend.actions.conftest import Read, assert_refused
 
 
 def test_the_planned_request_has_the_rules_of_its_answer_and_a_place_for_the_intents_id(
@@ -57,10 +54,7 @@ def key(header: str) -> dict[str, Any]:
 def test_a_section_that_could_not_be_followed_is_a_problem(
     read_kind: Read, kind: str, change: dict[str, Any], field: str, words: str
 ) -> None:
-    manifest, problems = read_kind(kind, change)
-    assert manifest is None
-    assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
-    assert all(problem.line > 0 and problem.mend for problem in problems)
+    assert_refused(read_kind(kind, change), field, words)
 
 
 def test_sections_that_choose_nothing_change_nothing(read_kind: Read) -> None:

@@ -1,12 +1,9 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from frontend.files.problems import FileProblem
-from frontend.manifests.manifest import Manifest
+from tests.frontend.actions.conftest import Read, assert_refused
 
-Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 PROPERTIES: dict[str, Any] = {
     "id": {"type": "string"}, "q": {"type": "string"}, "ids": {"type": "array", "items": {"type": "integer"}},
     "flag": {"type": "boolean"}, "open": {"type": "object"}, "free": True, "f[a]": {"type": ["string", "null"]},
@@ -98,7 +95,4 @@ def test_a_template_may_take_each_property_where_it_can_be_written(read_kind: Re
 def test_a_template_that_contradicts_the_request_is_a_problem(
     read_kind: Read, change: dict[str, Any], field: str, words: str
 ) -> None:
-    manifest, problems = read_kind("http", change)
-    assert manifest is None
-    assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
-    assert all(problem.line > 0 and problem.mend for problem in problems)
+    assert_refused(read_kind("http", change), field, words)

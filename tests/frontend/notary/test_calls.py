@@ -21,7 +21,9 @@ CALL_SECONDS = 60.0
 
 
 class Call:
-    def __init__(self, client: Client, seconds: float = CALL_SECONDS) -> None:
+    """A call that a task waits for, unless there is no nursery for it."""
+
+    def __init__(self, client: Client, nursery: trio.Nursery | None, seconds: float = CALL_SECONDS) -> None:
         self.client = client
         self.said: list[str] = []
         self.heard: object = None
@@ -31,6 +33,8 @@ class Call:
             seconds, lambda: self.say("begun"), lambda: self.say("late"), lambda: self.say("cancelled")
         )  # fmt: skip
         self.waiter = client.begin(ReadEpoch(), course)
+        if nursery is not None:
+            nursery.start_soon(self.wait)
 
     def say(self, what: str) -> None:
         self.said.append(f"{what} at {trio.current_time():.0f}")
@@ -53,9 +57,7 @@ class Call:
 
 async def test_a_call_that_has_begun_has_its_own_time_and_is_late_once_after_it(autojump_clock: MockClock) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary, began = attach(client), trio.current_time()
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        notary, call, began = attach(client), Call(client, nursery), trio.current_time()
         number = (await notary.asked()).number
         await trio.sleep(5)
         await notary.say(Begun(number), Begun(number))
@@ -74,9 +76,7 @@ async def test_a_call_that_has_begun_has_its_own_time_and_is_late_once_after_it(
 
 async def test_a_call_shorter_than_the_usual_patience_is_late_in_its_own_time(autojump_clock: MockClock) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary, began = attach(client), trio.current_time()
-        call = Call(client, seconds=3)
-        nursery.start_soon(call.wait)
+        notary, call, began = attach(client), Call(client, nursery, seconds=3), trio.current_time()
         await notary.say(Begun((await notary.asked()).number))
         await trio.sleep(4)
         assert call.said == [f"begun at {began:.0f}", f"late at {began + 3:.0f}"]
@@ -84,9 +84,7 @@ async def test_a_call_shorter_than_the_usual_patience_is_late_in_its_own_time(au
 
 async def test_a_call_that_does_not_begin_is_silent_after_the_usual_patience(autojump_clock: MockClock) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary, began = attach(client), trio.current_time()
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        notary, call, began = attach(client), Call(client, nursery), trio.current_time()
         await notary.asked()
         await trio.sleep(11)
         assert isinstance(call.heard, NotarySilent)
@@ -97,9 +95,7 @@ async def test_a_call_that_does_not_begin_is_silent_after_the_usual_patience(aut
 
 async def test_the_end_of_a_call_is_heard_after_it_was_late(autojump_clock: MockClock) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary = attach(client)
-        call = Call(client, seconds=3)
-        nursery.start_soon(call.wait)
+        notary, call = attach(client), Call(client, nursery, seconds=3)
         number = (await notary.asked()).number
         await notary.say(Begun(number))
         await trio.sleep(8)
@@ -113,9 +109,7 @@ async def test_a_call_whose_task_is_cancelled_says_so_once_and_is_waited_for(
     autojump_clock: MockClock, has_begun: bool
 ) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary, began = attach(client), trio.current_time()
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        notary, call, began = attach(client), Call(client, nursery), trio.current_time()
         number = (await notary.asked()).number
         if has_begun:
             await notary.say(Begun(number))
@@ -137,9 +131,7 @@ async def test_a_cancelled_call_that_does_not_end_is_given_up_after_the_usual_pa
     autojump_clock: MockClock,
 ) -> None:
     async with at_work(wait_seconds=10) as (client, nursery):
-        notary, began = attach(client), trio.current_time()
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        notary, call, began = attach(client), Call(client, nursery), trio.current_time()
         await notary.say(Begun((await notary.asked()).number))
         await trio.sleep(20)
         call.scope.cancel()
@@ -153,10 +145,9 @@ async def test_a_cancelled_call_that_does_not_end_is_given_up_after_the_usual_pa
 async def test_what_is_taken_back_before_it_was_sent_is_never_asked() -> None:
     async with at_work() as (client, nursery):
         notary = attach(client)
-        forgotten, asked = Call(client), Call(client)
+        forgotten, asked = Call(client, None), Call(client, nursery)
         assert client.forget(forgotten.waiter)
         assert not client.forget(forgotten.waiter)
-        nursery.start_soon(asked.wait)
         assert (await notary.asked()).number == asked.waiter.number
         for _ in range(MAX_WAITING - 1):
             client.begin(ReadEpoch())
@@ -166,9 +157,7 @@ async def test_what_is_taken_back_before_it_was_sent_is_never_asked() -> None:
 
 async def test_what_was_sent_is_not_taken_back_not_even_when_it_is_to_be_sent_again() -> None:
     async with at_work() as (client, nursery):
-        first = attach(client)
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        first, call = attach(client), Call(client, nursery)
         number = (await first.asked()).number
         assert not call.forget()
         first.die()
@@ -180,9 +169,7 @@ async def test_what_was_sent_is_not_taken_back_not_even_when_it_is_to_be_sent_ag
 
 async def test_a_call_is_asked_again_of_the_next_notary_and_begins_once() -> None:
     async with at_work() as (client, nursery):
-        first = attach(client)
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        first, call = attach(client), Call(client, nursery)
         number = (await first.asked()).number
         await first.say(Begun(number))
         await wait_all_tasks_blocked()
@@ -198,9 +185,7 @@ async def test_a_call_is_asked_again_of_the_next_notary_and_begins_once() -> Non
 
 async def test_what_is_posted_is_sent_once_and_its_answer_is_nobody_s() -> None:
     async with at_work() as (client, nursery):
-        first = attach(client)
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        first, _ = attach(client), Call(client, nursery)
         client.post(GetHold("posted"))
         asked, posted = await first.asked(), await first.asked()
         assert posted.operation == GetHold("posted")
@@ -217,9 +202,7 @@ async def test_what_is_posted_is_sent_once_and_its_answer_is_nobody_s() -> None:
 
 async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -> None:
     async with at_work() as (client, nursery):
-        notary = attach(client)
-        call = Call(client)
-        nursery.start_soon(call.wait)
+        notary, call = attach(client), Call(client, nursery)
         number = (await notary.asked()).number
         await notary.say(Answered(number, answer(0).value, "unavailable", "ledger", "full", is_begun=True))
         await until(lambda: call.heard is not None)
@@ -229,8 +212,8 @@ async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -
 
 async def test_an_answered_call_is_freed_at_once_without_the_garbage_collector() -> None:
     async with at_work() as (client, nursery):
-        notary, calls = attach(client), [Call(client)]  # its hooks refer to the call, which refers to its operation
-        nursery.start_soon(calls[0].wait)
+        # Its hooks refer to the call, which refers to its operation.
+        notary, calls = attach(client), [Call(client, nursery)]
         await notary.say(answer((await notary.asked()).number, 7))
         await until(lambda: calls[0].heard == 7)
         await wait_all_tasks_blocked()
@@ -249,8 +232,7 @@ async def test_the_times_of_a_call_are_those_that_the_notary_took_for_its_intent
     async with at_work(wait_seconds=10) as (client, nursery):
         client.observe = lambda *seen: observed.append(seen)
         client.observe_store = lambda *seen: stored.append(seen)
-        notary, call = attach(client), Call(client)
-        nursery.start_soon(call.wait)
+        notary, _ = attach(client), Call(client, nursery)
         ended = answer((await notary.asked()).number, 1, "unavailable", "ledger")
         await notary.say(msgspec.structs.replace(ended, took_us=(2000, 30_000), store_us={"debit": 4000}))
         await until(lambda: bool(observed))

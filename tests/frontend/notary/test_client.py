@@ -1,5 +1,7 @@
 """The way to the notary: whatever order it answers in, whenever it dies, each operation is done and answered once."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -20,7 +22,7 @@ from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
 from ipc.operations.operation import Operation
 from tests.support.logs import capture_logs
-from tests.support.scripted_notary import Client, answer, at_work, attach
+from tests.support.scripted_notary import Client, Scripted, answer, at_work, attach
 from tests.support.worker_desk import until
 
 
@@ -41,9 +43,15 @@ class Askers:
             self.heard[name] = error
 
 
+@asynccontextmanager
+async def of_notary(*, greets: bool = True, **how: Any) -> AsyncIterator[tuple[Client, Scripted, Askers]]:
+    """A client, a notary that it is attached to, and those who ask it."""
+    async with at_work(**how) as (client, nursery):
+        yield client, attach(client, greets=greets), Askers(client, nursery)
+
+
 async def test_answers_come_in_any_order_and_reach_the_task_that_asked() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         for name in "abc":
             askers.ask(name)
         numbers = [(await notary.asked()).number for _ in "abc"]
@@ -54,8 +62,7 @@ async def test_answers_come_in_any_order_and_reach_the_task_that_asked() -> None
 
 
 async def test_what_one_turn_of_the_loop_asks_goes_out_in_the_order_in_which_it_was_asked() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         for count in range(50):
             askers.ask(str(count))
         numbers = [(await notary.asked()).number for _ in range(50)]
@@ -72,8 +79,7 @@ async def test_what_one_turn_of_the_loop_asks_goes_out_in_the_order_in_which_it_
     ],
 )
 async def test_a_problem_of_the_notary_is_an_error_of_its_own_kind(problem: str, error: type[Exception]) -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         askers.ask("a")
         await notary.say(answer((await notary.asked()).number, None, problem, "budget"))
         await until(lambda: "a" in askers.heard)
@@ -85,8 +91,7 @@ async def test_a_problem_of_the_notary_is_an_error_of_its_own_kind(problem: str,
 async def test_an_operation_that_is_not_answered_in_time_is_silent_and_a_late_answer_is_dropped(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with at_work(wait_seconds=10) as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary(wait_seconds=10) as (_, notary, askers):
         askers.ask("short", seconds=1)
         askers.ask("usual")
         first = await notary.asked()
@@ -111,8 +116,7 @@ async def until_heard(askers: Askers, name: str) -> None:
 
 
 async def test_what_a_notary_did_not_answer_is_asked_again_of_the_next_one_under_the_same_number() -> None:
-    async with at_work() as (client, nursery):
-        first, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (client, first, askers):
         askers.ask("answered")
         await wait_all_tasks_blocked()
         askers.ask("open")
@@ -133,8 +137,7 @@ async def test_what_a_notary_did_not_answer_is_asked_again_of_the_next_one_under
 
 async def test_what_a_notary_answered_before_its_end_is_not_asked_again() -> None:
     """Its successor remembers the last unit alone: what was answered before that would be done twice."""
-    async with at_work() as (client, nursery):
-        first, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (client, first, askers):
         askers.ask("a")
         number = (await first.asked()).number
         first.say_now(answer(number, 1))
@@ -148,8 +151,7 @@ async def test_what_a_notary_answered_before_its_end_is_not_asked_again() -> Non
 
 @pytest.mark.parametrize("cut_at", [2, 40])
 async def test_a_frame_that_the_end_of_a_notary_cut_is_asked_whole_of_the_next_one(cut_at: int) -> None:
-    async with at_work() as (client, nursery):
-        first, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (client, first, askers):
         askers.ask("large", large())
         await first.take(cut_at)
         await wait_all_tasks_blocked()
@@ -167,8 +169,7 @@ def large(size: int = 4_000_000) -> Operation[Any]:
 
 
 async def test_frames_larger_than_the_socket_holds_arrive_whole_and_in_order() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         for count in range(5):
             askers.ask(f"large {count}", large(1_000_000 + count))
             askers.ask(f"small {count}")
@@ -185,8 +186,7 @@ async def test_frames_larger_than_the_socket_holds_arrive_whole_and_in_order() -
 async def test_what_waits_for_a_notary_that_does_not_read_is_forgotten_when_it_is_given_up(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with at_work(wait_seconds=1) as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary(wait_seconds=1) as (_, notary, askers):
         askers.ask("stuck", large())
         await wait_all_tasks_blocked()
         for count in range(20):
@@ -200,8 +200,7 @@ async def test_what_waits_for_a_notary_that_does_not_read_is_forgotten_when_it_i
 
 
 async def test_an_operation_too_large_for_any_frame_is_refused_and_never_sent() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         askers.ask("too large", large(MAX_NOTARY_FRAME))
         askers.ask("b")
         assert (await notary.asked()).operation == ReadEpoch()
@@ -209,8 +208,7 @@ async def test_an_operation_too_large_for_any_frame_is_refused_and_never_sent() 
 
 
 async def test_one_operation_more_than_may_wait_is_refused_at_once() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         for count in range(MAX_WAITING):
             askers.ask(str(count))
         await wait_all_tasks_blocked()
@@ -231,8 +229,7 @@ UNGREETED = (encode_frame(answer(1, 1), MAX_NOTARY_FRAME),)
 
 @pytest.mark.parametrize("said", [*GARBAGE, *UNGREETED], ids=["a length too great", "no message", "no greeting"])
 async def test_a_notary_that_breaks_the_protocol_is_heard_no_more_and_the_next_one_is_asked(said: bytes) -> None:
-    async with at_work() as (client, nursery):
-        first, askers = attach(client, greets=False), Askers(client, nursery)
+    async with of_notary(greets=False) as (client, first, askers):
         askers.ask("a")
         number = (await first.asked()).number
         await first.say_bytes(said)
@@ -245,8 +242,7 @@ async def test_a_notary_that_breaks_the_protocol_is_heard_no_more_and_the_next_o
 
 
 async def test_an_answer_of_another_kind_than_was_asked_for_counts_as_none() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (_, notary, askers):
         askers.ask("a")
         await notary.say(answer((await notary.asked()).number, "no number"))
         await until(lambda: "a" in askers.heard)
@@ -279,8 +275,7 @@ async def test_a_cancelled_task_gets_its_answer_first_and_is_cancelled_at_its_ne
 
 
 async def test_a_task_that_is_cancelled_already_asks_nothing() -> None:
-    async with at_work() as (client, nursery):
-        notary, askers = attach(client), Askers(client, nursery)
+    async with of_notary() as (client, notary, askers):
         with trio.CancelScope() as scope:
             scope.cancel()
             await client.ask(large(10))
