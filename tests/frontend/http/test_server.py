@@ -13,7 +13,7 @@ from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.http.server import ListeningSocket, Server
 from ipc.settings import LimitSettings
-from tests.support.http_socket import Client, Running, Serving, connected, get, until
+from tests.support.http_socket import Client, Running, Serving, connected, echo, get, until
 from tests.support.logs import capture_logs
 
 
@@ -180,14 +180,10 @@ async def test_no_connection_is_accepted_after_a_drain(serving: Serving) -> None
 
 async def test_a_listener_that_another_process_shares_stays_open_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as shared:
-
-        async def respond(_request: Request) -> Answer:
-            return json_answer(200, {})
-
         for _ in range(2):
             async with trio.open_nursery() as nursery:
                 listener = ListeningSocket("merged", socket.socket(fileno=socket.dup(shared.fileno())))
-                server = await nursery.start(Server([listener], respond, LimitSettings()).run)
+                server = await nursery.start(Server([listener], echo, LimitSettings()).run)
                 async with connected(shared.getsockname()) as client:
                     assert (await client.ask(get("/"))).status == 200
                 assert await server.drain(60)
