@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -25,18 +24,11 @@ def call(principal: str = "uid:1") -> ExportedCall:
     return ExportedCall("trc_", 0, 0, principal, "", "echo", "allow", steps=(TimedStep("policy", 0, 1),))
 
 
-class Supply:
-    def __init__(self) -> None:
-        self.replaced: list[tuple[int, str]] = []
-
-    def replace_exporter(self, pid: int, reason: str) -> None:
-        self.replaced.append((pid, reason))
-
-
 class Scene:
     def __init__(self) -> None:
-        self.supply, self.metrics = Supply(), Metrics(lambda: None)  # type: ignore[arg-type, return-value]
-        self.client = ExporterClient(self.supply, self.metrics)
+        self.replaced: list[tuple[int, str]] = []
+        self.metrics = Metrics(lambda: None)  # type: ignore[arg-type, return-value]
+        self.client = ExporterClient(self, self.metrics)
         self.exporters: list[TrioChannel[Message]] = []
 
     def exporter(self) -> TrioChannel[Message]:
@@ -49,6 +41,9 @@ class Scene:
         self.exporters.append(made)
         return made
 
+    def replace_exporter(self, pid: int, reason: str) -> None:
+        self.replaced.append((pid, reason))
+
     def counted(self, outcome: str) -> float:
         (sample,) = [
             one for one in self.metrics.otlp_spans.shown().samples
@@ -57,8 +52,8 @@ class Scene:
         return sample.value
 
 
-@asynccontextmanager
-async def scene() -> AsyncIterator[Scene]:
+@pytest.fixture
+async def at() -> AsyncIterator[Scene]:
     made = Scene()
     async with trio.open_nursery() as nursery:
         await nursery.start(made.client.run)
@@ -80,95 +75,86 @@ async def batch_at(exporter: TrioChannel[Message]) -> ExportCalls:
     return asked
 
 
-async def test_a_batch_that_is_taken_is_counted_as_exported() -> None:
-    async with scene() as at:
-        exporter = at.exporter()
+async def test_a_batch_that_is_taken_is_counted_as_exported(at: Scene) -> None:
+    exporter = at.exporter()
+    at.client.give(call())
+    asked = await batch_at(exporter)
+    await exporter.send(CallsExported(asked.number, 0))
+    await until(lambda: at.counted(EXPORTED) == 2)
+    assert at.counted(DROPPED) == 0
+
+
+async def test_an_exporter_that_says_it_dropped_more_than_it_had_is_not_believed(at: Scene) -> None:
+    exporter = at.exporter()
+    at.client.give(call())
+    asked = await batch_at(exporter)
+    await exporter.send(CallsExported(asked.number, 10**12, "no answer in time"))
+    await until(lambda: at.counted(DROPPED) == 2)
+    assert at.counted(EXPORTED) == 0
+
+
+async def test_what_finds_no_room_beside_a_hanging_exporter_is_dropped_at_once(at: Scene) -> None:
+    exporter = at.exporter()
+    at.client.give(call())
+    await batch_at(exporter)
+    for _ in range(MOST_WAITING + 5):
         at.client.give(call())
-        asked = await batch_at(exporter)
-        await exporter.send(CallsExported(asked.number, 0))
-        await until(lambda: at.counted(EXPORTED) == 2)
-        assert at.counted(DROPPED) == 0
+    assert at.counted(DROPPED) == 10
 
 
-async def test_an_exporter_that_says_it_dropped_more_than_it_had_is_not_believed() -> None:
-    async with scene() as at:
-        exporter = at.exporter()
-        at.client.give(call())
-        asked = await batch_at(exporter)
-        await exporter.send(CallsExported(asked.number, 10**12, "no answer in time"))
-        await until(lambda: at.counted(DROPPED) == 2)
-        assert at.counted(EXPORTED) == 0
+async def test_an_exporter_that_answers_another_batch_is_replaced_and_its_batch_dropped(at: Scene) -> None:
+    exporter = at.exporter()
+    at.client.give(call())
+    asked = await batch_at(exporter)
+    await exporter.send(CallsExported(asked.number + 1, 0))
+    await until(lambda: bool(at.replaced))
+    assert (at.replaced[0][0], at.counted(DROPPED)) == (PID, 2)
 
 
-async def test_what_finds_no_room_beside_a_hanging_exporter_is_dropped_at_once() -> None:
-    async with scene() as at:
-        exporter = at.exporter()
-        at.client.give(call())
-        await batch_at(exporter)
-        for _ in range(MOST_WAITING + 5):
-            at.client.give(call())
-        assert at.counted(DROPPED) == 10
-
-
-async def test_an_exporter_that_answers_another_batch_is_replaced_and_its_batch_dropped() -> None:
-    async with scene() as at:
-        exporter = at.exporter()
-        at.client.give(call())
-        asked = await batch_at(exporter)
-        await exporter.send(CallsExported(asked.number + 1, 0))
-        await until(lambda: bool(at.supply.replaced))
-        assert (at.supply.replaced[0][0], at.counted(DROPPED)) == (PID, 2)
-
-
-async def test_an_exporter_that_never_answers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exporter_that_never_answers_is_replaced(at: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving, "ANSWER_SECONDS", 0.05)
-    async with scene() as at:
-        at.exporter()
+    at.exporter()
+    at.client.give(call())
+    await until(lambda: bool(at.replaced))
+    assert at.replaced == [(PID, "no answer in time")]
+
+
+async def test_calls_wait_for_the_successor_of_an_exporter_that_ended(at: Scene) -> None:
+    at.exporter().close()
+    at.client.give(call())
+    await until(lambda: bool(at.replaced))
+    second = at.exporter()
+    assert (await batch_at(second)).calls == (call(),)
+    assert at.counted(DROPPED) == 0
+
+
+async def test_a_batch_is_bounded(at: Scene) -> None:
+    for _ in range(MOST_IN_BATCH + 1):
         at.client.give(call())
-        await until(lambda: bool(at.supply.replaced))
-        assert at.supply.replaced == [(PID, "no answer in time")]
+    exporter = at.exporter()
+    first = await batch_at(exporter)
+    await exporter.send(CallsExported(first.number, 0))
+    assert (len(first.calls), len((await batch_at(exporter)).calls)) == (MOST_IN_BATCH, 1)
 
 
-async def test_calls_wait_for_the_successor_of_an_exporter_that_ended() -> None:
-    async with scene() as at:
-        at.exporter().close()
-        at.client.give(call())
-        await until(lambda: bool(at.supply.replaced))
-        second = at.exporter()
-        assert (await batch_at(second)).calls == (call(),)
-        assert at.counted(DROPPED) == 0
-
-
-async def test_a_batch_is_bounded() -> None:
-    async with scene() as at:
-        for _ in range(MOST_IN_BATCH + 1):
-            at.client.give(call())
-        exporter = at.exporter()
-        first = await batch_at(exporter)
-        await exporter.send(CallsExported(first.number, 0))
-        assert (len(first.calls), len((await batch_at(exporter)).calls)) == (MOST_IN_BATCH, 1)
-
-
-async def test_an_exporter_that_hangs_without_calls_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exporter_that_hangs_without_calls_is_replaced(at: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(giving, "ANSWER_SECONDS", 0.05)
-    async with scene() as at:
-        exporter = at.exporter()
-        assert (await batch_at(exporter)).calls == ()
-        await until(lambda: bool(at.supply.replaced))
-        assert at.supply.replaced == [(PID, "no answer in time")]
+    exporter = at.exporter()
+    assert (await batch_at(exporter)).calls == ()
+    await until(lambda: bool(at.replaced))
+    assert at.replaced == [(PID, "no answer in time")]
 
 
-async def test_a_batch_without_calls_says_nothing_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_without_calls_says_nothing_of_the_collector(at: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving, "IDLE_SECONDS", 0.05)
-    async with scene() as at:
-        exporter = at.exporter()
-        with capture_logs() as lines:
-            at.client.give(call())
-            asked = await batch_at(exporter)
-            await exporter.send(CallsExported(asked.number, 2, "no answer in time"))
-            for _ in range(2):
-                idle = await batch_at(exporter)
-                assert idle.calls == ()
-                await exporter.send(CallsExported(idle.number, 0))
+    exporter = at.exporter()
+    with capture_logs() as lines:
+        at.client.give(call())
+        asked = await batch_at(exporter)
+        await exporter.send(CallsExported(asked.number, 2, "no answer in time"))
+        for _ in range(2):
+            idle = await batch_at(exporter)
+            assert idle.calls == ()
+            await exporter.send(CallsExported(idle.number, 0))
     assert [line["event"] for line in lines].count("the collector takes spans again") == 0

@@ -10,11 +10,8 @@ from frontend.telemetry.present import AnnouncedProcess, Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.readings import together
 from ipc.channel import front_memory as at
+from tests.frontend.telemetry.test_metrics import Registry
 from tests.support.shared import views
-
-
-class Registry(dict[str, bool]):
-    """Actions by id."""
 
 
 def metrics_of(memory: SharedMemory, *actions: str) -> Metrics:
