@@ -10,44 +10,27 @@ import pytest
 import trio
 
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
-from frontend.configuration.current import Current
 from frontend.front import Front
 from frontend.http.server import Server
 from frontend.notary.errors import NotaryUnavailable
-from frontend.policy.acl import PolicyFiles
-from frontend.policy.data import PolicyData
-from frontend.policy.engine import PolicySources
 from ipc.messages.control import FollowSettings, Reload, ReloadDone, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.operations.leases import ReadEpoch
 from ipc.process.exits import Exit
 from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
+from tests.frontend.configuration.test_reloads import Loading
 from tests.support.coded import Coded
-from tests.support.front_core import Core, ScriptedPolicy, front_core, lose_store, refuses
+from tests.support.front_core import Core, front_core, lose_store, refuses
 
 NOTHING = Fresh()
 FULL = NotaryUnavailable("the disk is full")
 
 
-class Loading:
-    def __init__(self, current: Current, outcome: Exception | None = None) -> None:
-        self.current = current
-        self.policy = ScriptedPolicy()
-        self.outcome = outcome
-
-    async def load(self, commit: Commit | None = None, *, within: float = 0, fresh: Fresh = NOTHING) -> None:
-        await trio.lowlevel.checkpoint()
-        if self.outcome is not None:
-            raise self.outcome
-        if commit is not None:
-            await commit(self.current.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
-
-
 @asynccontextmanager
 async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[Message]]]:
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
-        loading = Loading(core.services.configuration.current, outcome)
+        loading = Loading(core.services.settings, outcome)
         core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
         server = Server([], core.dispatch.respond, LimitSettings())
         front = Front(core.services, server, nursery)
@@ -160,7 +143,7 @@ async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path:
             await trio.sleep_forever()
 
     async with fronted(tmp_path) as (core, front, _posted):
-        core.services.configuration = cast(Configuration, Endless(core.services.configuration.current))
+        core.services.configuration = cast(Configuration, Endless(core.services.settings))
         with trio.fail_after(60), front.opening:
             front.stop(60.0)
             await front.open(())

@@ -1,17 +1,14 @@
 """Reloads that operators ask for, before a supervisor that answers, refuses, is silent or slow."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 import trio
-from msgspec.structs import replace
 
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
 from frontend.configuration.current import Current
-from frontend.deadlines import ControlDeadlines, Deadlines
+from frontend.deadlines import ControlDeadlines
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
@@ -19,8 +16,10 @@ from frontend.policy.engine import PolicySources
 from ipc.messages.control import Reload, ReloadDone, RequestReload
 from ipc.reloadable import reloadable_of
 from ipc.settings import Settings
-from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
+from tests.support.front_core import Core, ScriptedPolicy, refuses
 from tests.support.patience import PATIENT
+
+pytestmark = pytest.mark.front(workers=0)
 
 RELOAD = ("POST", "/v1/admin/reload")
 FAILED = (500, {"error": "reload_failed"})
@@ -31,10 +30,10 @@ FULL = NotaryUnavailable("the disk is full")
 class Loading:
     """A configuration whose load ends as the test sets. `loads` counts those that came into force."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, outcome: Exception | None = None) -> None:
         self.current = Current(settings)
         self.policy = ScriptedPolicy()
-        self.outcome: Exception | None = None
+        self.outcome = outcome
         self.loads = 0
         self.fresh = NOTHING
 
@@ -72,15 +71,13 @@ class Supervisor:
                 self.core.services.control._hand_on(answer, cast(Any, None))
 
 
-@asynccontextmanager
-async def supervised(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncIterator[Supervisor]:
-    async with front_core(folder, workers=0, deadlines=deadlines) as core, trio.open_nursery() as nursery:
-        loading = Loading(core.services.settings)
-        core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
-        supervisor = Supervisor(core, loading)
-        nursery.start_soon(supervisor.run)
-        yield supervisor
-        nursery.cancel_scope.cancel()
+@pytest.fixture
+async def supervisor(core: Core, nursery: trio.Nursery) -> Supervisor:
+    loading = Loading(core.services.settings)
+    core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
+    supervisor = Supervisor(core, loading)
+    nursery.start_soon(supervisor.run)
+    return supervisor
 
 
 def answers(error: str | None) -> Callable[[RequestReload], Awaitable[ReloadDone]]:
@@ -97,23 +94,24 @@ async def told(core: Core) -> list[dict[str, Any]]:
     return list(reversed(await core.events(event_type="AdminReload")))
 
 
-async def test_a_reload_is_answered_with_the_state_in_force_and_logged_with_its_operator(tmp_path: Path) -> None:
-    async with supervised(tmp_path) as supervisor:
-        core = supervisor.core
-        status, body = await core.operate(*RELOAD)
-        assert (status, body | {"reloaded_at": ""}) == (
-            200,
-            {
-                "manifests_loaded": 0, "policy_reloaded": True, "reloaded_at": "", "actions": 0,
-                "policy_version": "p1", "changed": [], "needs_restart": [],
-            },
-        )  # fmt: skip
-        assert body["reloaded_at"].endswith("Z")
-        (event,) = await told(core)
-        assert (event["decision"], event["principal"], event["policy_version"]) == ("allow", "operator:op", "p2")
-        assert event["operator_sender_binding"] == core.operator_key.jkt
-        assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
-        assert event["identity_method"] == "operator"
+async def test_a_reload_is_answered_with_the_state_in_force_and_logged_with_its_operator(
+    supervisor: Supervisor,
+) -> None:
+    core = supervisor.core
+    status, body = await core.operate(*RELOAD)
+    assert (status, body | {"reloaded_at": ""}) == (
+        200,
+        {
+            "manifests_loaded": 0, "policy_reloaded": True, "reloaded_at": "", "actions": 0,
+            "policy_version": "p1", "changed": [], "needs_restart": [],
+        },
+    )  # fmt: skip
+    assert body["reloaded_at"].endswith("Z")
+    (event,) = await told(core)
+    assert (event["decision"], event["principal"], event["policy_version"]) == ("allow", "operator:op", "p2")
+    assert event["operator_sender_binding"] == core.operator_key.jkt
+    assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
+    assert event["identity_method"] == "operator"
 
 
 @pytest.mark.parametrize(
@@ -125,86 +123,82 @@ async def test_a_reload_is_answered_with_the_state_in_force_and_logged_with_its_
     ids=["refused", "a fault of ours"],
 )
 async def test_a_reload_that_fails_is_500_with_one_event_that_says_why(
-    tmp_path: Path, outcome: Exception, reason: str
+    supervisor: Supervisor, outcome: Exception, reason: str
 ) -> None:
-    async with supervised(tmp_path) as supervisor:
-        supervisor.loading.outcome = outcome
-        assert await supervisor.core.operate(*RELOAD) == FAILED
-        (event,) = await told(supervisor.core)
-        assert (event["decision"], event["reason"], event["error_code"]) == ("error", reason, "reload_failed")
-        assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
+    supervisor.loading.outcome = outcome
+    assert await supervisor.core.operate(*RELOAD) == FAILED
+    (event,) = await told(supervisor.core)
+    assert (event["decision"], event["reason"], event["error_code"]) == ("error", reason, "reload_failed")
+    assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
 
 
 @pytest.mark.parametrize("error", ["too many reloads are waiting", "no front is serving", "a front did not answer"])
-async def test_a_reload_that_was_never_performed_here_leaves_its_event_all_the_same(tmp_path: Path, error: str) -> None:
-    async with supervised(tmp_path) as supervisor:
-        supervisor.serves = answers(error)
-        assert await supervisor.core.operate(*RELOAD) == FAILED
-        (event,) = await told(supervisor.core)
-        assert (event["decision"], event["reason"], event["principal"]) == ("error", error, "operator:op")
+async def test_a_reload_that_was_never_performed_here_leaves_its_event_all_the_same(
+    supervisor: Supervisor, error: str
+) -> None:
+    supervisor.serves = answers(error)
+    assert await supervisor.core.operate(*RELOAD) == FAILED
+    (event,) = await told(supervisor.core)
+    assert (event["decision"], event["reason"], event["principal"]) == ("error", error, "operator:op")
 
 
-async def test_a_supervisor_that_does_not_answer_is_an_answer_too(tmp_path: Path) -> None:
+async def test_a_supervisor_that_does_not_answer_is_an_answer_too(supervisor: Supervisor) -> None:
     async def silent(_request: RequestReload) -> None:
         await trio.lowlevel.checkpoint()
 
-    async with supervised(tmp_path, replace(PATIENT, control=ControlDeadlines(reload_seconds=0.1))) as supervisor:
-        supervisor.serves = silent
-        assert await supervisor.core.operate(*RELOAD) == FAILED
-        (event,) = await told(supervisor.core)
-        assert "no answer to a reload within 0.1 s" in event["reason"]
-        supervisor.serves = supervisor.reloads
-        supervisor.core.services.control.deadlines = PATIENT.control
-        assert (await supervisor.core.operate(*RELOAD))[0] == 200
-        assert supervisor.core.services.control._answers == {}
+    supervisor.core.services.control.deadlines = ControlDeadlines(reload_seconds=0.1)
+    supervisor.serves = silent
+    assert await supervisor.core.operate(*RELOAD) == FAILED
+    (event,) = await told(supervisor.core)
+    assert "no answer to a reload within 0.1 s" in event["reason"]
+    supervisor.serves = supervisor.reloads
+    supervisor.core.services.control.deadlines = PATIENT.control
+    assert (await supervisor.core.operate(*RELOAD))[0] == 200
+    assert supervisor.core.services.control._answers == {}
 
 
-async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> None:
-    async with supervised(tmp_path) as supervisor:
-        supervisor.core.client.faults["WriteEvent"] = refuses(FULL)
-        assert await supervisor.core.operate(*RELOAD) == FAILED
-        assert supervisor.loading.loads == 0
-        await supervisor.core.services.reloads.perform(Reload("hangup-1", "signal"))
-        assert supervisor.loading.loads == 0
-        supervisor.core.client.faults.clear()
-        assert await told(supervisor.core) == []
-        assert (await supervisor.core.operate(*RELOAD))[0] == 200
-        assert supervisor.loading.loads == 1
+async def test_nothing_comes_into_force_without_its_event(supervisor: Supervisor) -> None:
+    supervisor.core.client.faults["WriteEvent"] = refuses(FULL)
+    assert await supervisor.core.operate(*RELOAD) == FAILED
+    assert supervisor.loading.loads == 0
+    await supervisor.core.services.reloads.perform(Reload("hangup-1", "signal"))
+    assert supervisor.loading.loads == 0
+    supervisor.core.client.faults.clear()
+    assert await told(supervisor.core) == []
+    assert (await supervisor.core.operate(*RELOAD))[0] == 200
+    assert supervisor.loading.loads == 1
 
 
-async def test_reloads_at_once_are_each_answered_and_told(tmp_path: Path) -> None:
-    async with supervised(tmp_path) as supervisor:
-        statuses: list[int] = []
+async def test_reloads_at_once_are_each_answered_and_told(supervisor: Supervisor) -> None:
+    statuses: list[int] = []
 
-        async def ask() -> None:
-            statuses.append((await supervisor.core.operate(*RELOAD))[0])
+    async def ask() -> None:
+        statuses.append((await supervisor.core.operate(*RELOAD))[0])
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(6):
-                nursery.start_soon(ask)
-        assert statuses == [200] * 6
-        assert len({event["operator_proof_jti"] for event in await told(supervisor.core)}) == 6
-        assert supervisor.loading.loads == 6
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(ask)
+    assert statuses == [200] * 6
+    assert len({event["operator_proof_jti"] for event in await told(supervisor.core)}) == 6
+    assert supervisor.loading.loads == 6
 
 
-async def test_a_gateway_that_drains_still_reloads(tmp_path: Path) -> None:
-    async with supervised(tmp_path) as supervisor:
-        assert (await supervisor.core.operate("POST", "/v1/admin/drain"))[0] == 200
-        assert (await supervisor.core.operate(*RELOAD))[0] == 200
-        status = (await supervisor.core.operate("GET", "/v1/admin/status"))[1]
-        assert (status["status"], status["draining"]) == ("draining", True), "a reload is no way out of it"
+async def test_a_gateway_that_drains_still_reloads(supervisor: Supervisor) -> None:
+    assert (await supervisor.core.operate("POST", "/v1/admin/drain"))[0] == 200
+    assert (await supervisor.core.operate(*RELOAD))[0] == 200
+    status = (await supervisor.core.operate("GET", "/v1/admin/status"))[1]
+    assert (status["status"], status["draining"]) == ("draining", True), "a reload is no way out of it"
 
 
 async def test_what_the_configuration_file_says_is_put_in_force_with_the_rest_and_told_by_its_names(
-    tmp_path: Path,
+    supervisor: Supervisor,
 ) -> None:
-    async with supervised(tmp_path) as supervisor:
-        core = supervisor.core
-        fresh = reloadable_of(core.services.settings)
-        asked = Reload(
-            "r1", "signal", reloadable=fresh, problems=("a",), changed=("operators",), needs_restart=("b",)
-        )  # fmt: skip
-        await core.services.reloads.perform(asked)
-        assert supervisor.loading.fresh == Fresh(fresh, ("a",))
-        (event,) = await told(core)
-        assert event["change"] == {"settings": ["operators"], "needs_restart": ["b"]}
+    core = supervisor.core
+    fresh = reloadable_of(core.services.settings)
+    asked = Reload(
+        "r1", "signal", reloadable=fresh, problems=("a",), changed=("operators",), needs_restart=("b",)
+    )  # fmt: skip
+    await core.services.reloads.perform(asked)
+    assert supervisor.loading.fresh == Fresh(fresh, ("a",))
+    (event,) = await told(core)
+    assert event["change"] == {"settings": ["operators"], "needs_restart": ["b"]}
