@@ -100,6 +100,12 @@ def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq",
         return [row[0] if len(row) == 1 else row for row in connection.execute(statement, values)]
 
 
+def execute(path: Path, statement: str, *values: Any) -> None:
+    """A stranger changes the file of a ledger."""
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection:
+        connection.execute(statement, values)
+
+
 def patient_waits() -> "tuple[RedisTimeouts, PostgresTimeouts]":
     """For tests that are not about what takes too long."""
     from notary.backends.postgres.place import PostgresTimeouts
@@ -234,6 +240,10 @@ class Running:
         """A writing connection that is not the notary's."""
         with closing(sqlite3.connect(self.path, isolation_level=None, timeout=60)) as connection:
             yield connection
+
+    def execute(self, statement: str, *values: Any) -> None:
+        """A stranger changes the file."""
+        execute(self.path, statement, *values)
 
     def events(self) -> list[dict[str, Any]]:
         """Every event, oldest first."""

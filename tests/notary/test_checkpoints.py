@@ -3,7 +3,6 @@
 import json
 import resource
 import signal
-import sqlite3
 from base64 import b64decode
 from collections.abc import Callable
 from contextlib import closing
@@ -141,9 +140,8 @@ def test_an_event_older_than_the_tree_is_proven_at_its_place(notary: Running) ->
     asked = Prove(event_id=notary.last_event()["event_id"])
     bundle = notary.front.ask(asked)
     assert [(leaf.kind, leaf.index) for leaf in bundle.leaves] == [("event", 0)]
-    with notary.stranger() as file:
-        file.execute("UPDATE events SET leaf = NULL")
-        file.execute("UPDATE meta SET value = '[1,0]' WHERE key = 'history'")
+    notary.execute("UPDATE events SET leaf = NULL")
+    notary.execute("UPDATE meta SET value = '[1,0]' WHERE key = 'history'")
     assert notary.front.ask(asked) == bundle
 
 
@@ -152,9 +150,8 @@ def test_an_intent_older_than_the_tree_is_proven_at_its_place(notary: Running) -
     notary.front.begin(asked)
     bundle = notary.front.ask(Prove(intent_id=asked.intent_id))
     assert [(leaf.kind, leaf.index) for leaf in bundle.leaves] == [("intent", 0)]
-    with notary.stranger() as file:
-        file.execute("UPDATE intents SET leaf = NULL")
-        file.execute("UPDATE meta SET value = '[0,1]' WHERE key = 'history'")
+    notary.execute("UPDATE intents SET leaf = NULL")
+    notary.execute("UPDATE meta SET value = '[0,1]' WHERE key = 'history'")
     assert notary.front.ask(Prove(intent_id=asked.intent_id)) == bundle
 
 
@@ -253,8 +250,7 @@ def test_a_ledger_that_comes_back_is_gone_on_with_only_where_it_continues_the_la
 def test_a_crash_between_file_and_database_is_made_good_by_the_next_checkpoint(notary: Running) -> None:
     grow(notary)
     notary.stop()
-    with closing(sqlite3.connect(notary.path)) as connection, connection:
-        connection.execute("DELETE FROM checkpoints")
+    notary.execute("DELETE FROM checkpoints")
     assert walk(notary.start()).intact
     grow(notary)
     assert notary.front.ask(ReadCheckpoint()).checkpoint == notes(notary)[-1]

@@ -31,7 +31,7 @@ from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import schema
 from tests.notary.conftest import StartNotary
-from tests.notary.running import ROOT, stored, walk
+from tests.notary.running import ROOT, execute, stored, walk
 from tests.notary.samples import NOW, claim, hooks, record_call
 from tests.support.asking import Told
 from tests.support.notary_thread import SMALL_WAL
@@ -258,15 +258,13 @@ def test_an_old_file_left_by_a_kill_undoes_no_later_write(old: Path, tmp_path: P
 
 def pragma(name: str, number: int) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        with closing(sqlite3.connect(folder / name)) as connection:
-            connection.execute(f"PRAGMA user_version={number}")
+        execute(folder / name, f"PRAGMA user_version={number}")
 
     return change
 
 
 def newer_ledger(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection, connection:
-        connection.execute("UPDATE meta SET value = '7' WHERE key = 'schema'")
+    execute(folder / "ledger.sqlite3", "UPDATE meta SET value = '7' WHERE key = 'schema'")
 
 
 def torn(folder: Path) -> None:

@@ -17,7 +17,7 @@ from notary.backends import sqlite
 from notary.backends.sqlite import FileLimits, SqliteDatabase
 from notary.database import DatabaseGone
 from tests.notary.backends.children import table
-from tests.notary.running import ROOT
+from tests.notary.running import ROOT, execute
 
 
 @pytest.fixture
@@ -225,8 +225,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
     path = folder / "db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE things (name)")
+    execute(path, "CREATE TABLE things (name)")
     path.chmod(0o444)
     folder.chmod(0o555)
     for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):

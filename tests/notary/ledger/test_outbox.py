@@ -50,12 +50,11 @@ def test_a_delivery_that_is_given_up_is_kept_with_its_reason(telling: Running) -
 
 
 def test_the_newest_dead_letters_are_kept(telling: Running) -> None:
-    with telling.stranger() as connection:
-        connection.execute(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO given_up"
-            " (event_id, kind, endpoint, payload, attempts, at, error) SELECT 'evt_' || i, '', '', '', 1, i, '' FROM n",
-            (MAX_GIVEN_UP - 1,),
-        )
+    telling.execute(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO given_up"
+        " (event_id, kind, endpoint, payload, attempts, at, error) SELECT 'evt_' || i, '', '', '', 1, i, '' FROM n",
+        MAX_GIVEN_UP - 1,
+    )
     for _ in range(3):
         notify(telling.front)
     for delivery in claim(telling.front):
@@ -67,8 +66,7 @@ def test_the_newest_dead_letters_are_kept(telling: Running) -> None:
 def test_a_delivery_that_makes_no_sense_is_no_hindrance_to_evidence(telling: Running) -> None:
     front = telling.front
     notify(front)
-    with telling.stranger() as connection:
-        connection.execute("UPDATE outbox SET payload = CAST(x'ff' AS TEXT) WHERE endpoint = 'chat'")
+    telling.execute("UPDATE outbox SET payload = CAST(x'ff' AS TEXT) WHERE endpoint = 'chat'")
     with pytest.raises(Exception, match="fault"):
         claim(front)
     record_call(front)

@@ -27,7 +27,7 @@ from notary.units.runner import TransactionRunner
 from notary.units.tasks import Task
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import lost_call
-from tests.notary.running import UNDISTURBED, Running, settings_in, walk
+from tests.notary.running import UNDISTURBED, Running, execute, settings_in, walk
 from tests.notary.samples import NOW, fresh_proof, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker
 from tests.support.ledger_file import file_of, made_ledger
@@ -166,12 +166,10 @@ def test_readers_see_what_is_in_the_journal_alone(
     main([str(path), "--keys", keys])
     said = "is intact: 3 events in one chain, 2 receipts with a valid signature, 1 unresolved intent."
     assert said in capsys.readouterr().out
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE journal SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB)")
+    execute(path, "UPDATE journal SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB)")
     main([str(path), "--keys", keys])
     assert "is broken at event evt_" in capsys.readouterr().out
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE journal SET bytes = zeroblob(9) WHERE slot = 0")
+    execute(path, "UPDATE journal SET bytes = zeroblob(9) WHERE slot = 0")
     main([str(path), "--keys", keys])
     assert "journal makes no sense" in capsys.readouterr().out
 

@@ -23,7 +23,7 @@ from notary.ledger.writing import write_event
 from notary.programs.offline import main
 from notary.units.runner import remembered
 from notary.units.tasks import TaskOutcome
-from tests.notary.running import ROOT, stored
+from tests.notary.running import ROOT, execute, stored
 from tests.support.ledger_file import made_ledger
 
 FIXTURE = ROOT / "tests" / "notary" / "backends" / "fixtures" / "d1d583e"
@@ -260,8 +260,7 @@ def test_a_process_that_is_killed_before_the_commit_leaves_an_old_ledger_as_it_w
 
 
 def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(sqlite3.connect(old)) as connection, connection:
-        connection.execute("UPDATE events SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB) WHERE seq = 3")
+    execute(old, "UPDATE events SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB) WHERE seq = 3")
     for _ in range(2):
         assert "is broken at event evt_2" in audited(old, capsys)
         made_ledger(old)
@@ -269,8 +268,7 @@ def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("other", ["0", "7", "01", "", "1 ", "99"])
 def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) -> None:
-    with closing(sqlite3.connect(old)) as connection, connection:
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (other,))
+    execute(old, "UPDATE meta SET value = ? WHERE key = 'schema'", other)
     tables = outline(old)
     with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 6"):
         made_ledger(old)
@@ -282,8 +280,7 @@ def test_a_database_of_something_else_is_no_ledger_and_an_empty_file_becomes_one
     path.touch()
     made_ledger(path)
     os.unlink(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE budgets (x)")
+    execute(path, "CREATE TABLE budgets (x)")
     with pytest.raises(DatabaseGone, match="not a ledger"):
         made_ledger(path)
 
@@ -338,8 +335,7 @@ def test_each_ledger_has_a_name_of_its_own_and_keeps_it(tmp_path: Path) -> None:
 )
 def test_a_ledger_with_foreign_triggers_is_refused_and_left_alone(tmp_path: Path, statement: str, said: str) -> None:
     path = made_ledger(tmp_path / "ledger.sqlite3")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
+    execute(path, statement)
     before = stored(path, "SELECT sql FROM sqlite_master ORDER BY name")
     with pytest.raises(DatabaseGone, match=f"{said}, which no gateway makes"):
         made_ledger(path)

@@ -25,8 +25,7 @@ def test_a_value_that_was_erased_before_the_delivery_is_not_sent(telling: Runnin
     telling.front.ask(make_hold(kept=KEPT))
     assert not [row for row in telling.stored("SELECT payload FROM outbox") if "12345.5" in row]
     telling.stop()
-    with telling.stranger() as connection:
-        connection.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = 9 WHERE pointer = '/amount'")
+    telling.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = 9 WHERE pointer = '/amount'")
     telling.start()
     (data,) = [json.loads(one.payload)["data"] for one in claim(telling.front)]
     assert data["summary"] == "erased"

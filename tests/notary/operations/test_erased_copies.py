@@ -247,8 +247,7 @@ def test_a_file_of_an_earlier_version_is_encrypted_once_and_nothing_of_it_stays_
 def test_values_that_an_earlier_version_wrote_later_are_encrypted_too(old: Running) -> None:
     old.start()
     old.stop()
-    with closing(sqlite3.connect(old.path)) as ledger, ledger:
-        ledger.execute("INSERT INTO kept_values VALUES ('later', '/a', 1, 'kept', CAST('5' AS BLOB), ?, NULL)", (SALT,))
+    old.execute("INSERT INTO kept_values VALUES ('later', '/a', 1, 'kept', CAST('5' AS BLOB), ?, NULL)", SALT)
     old.start()
     old.stop()
     assert old.stored("SELECT 1 FROM kept_values WHERE value >= x'01'") == []

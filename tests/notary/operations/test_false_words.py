@@ -241,8 +241,7 @@ def test_a_call_is_approved_by_the_claim_of_this_front_for_this_plan_and_once(no
 @pytest.mark.parametrize("body", ["{", "", "[]", "[" * 5000])
 def test_an_unreadable_hold_neither_runs_nor_refunds(notary: Running, body: str) -> None:
     own = held_and_claimed(notary.front, has_budget=True)
-    with notary.stranger() as stranger:
-        stranger.execute("UPDATE approvals SET body = ?", (body,))
+    notary.execute("UPDATE approvals SET body = ?", body)
     assert_refused(notary, approved_call(own), make_denial(own, refunds=True))
     assert notary.front.ask(make_denial(own)).state == "denied"
 

@@ -113,10 +113,9 @@ def test_an_erasure_of_another_call_does_not_stand_for_a_dropped_row(notary: Run
     call(notary, "trc_other")
     notary.front.ask(EraseKept(ERASED, event_id=notary.last_event()["event_id"]))
     notary.stop()
-    with notary.stranger() as connection:
-        connection.execute(
-            "UPDATE kept_values SET value = NULL, salt = NULL,"
-            " erased_by = (SELECT max(erased_by) FROM kept_values) WHERE value IS NOT NULL"
-        )
+    notary.execute(
+        "UPDATE kept_values SET value = NULL, salt = NULL,"
+        " erased_by = (SELECT max(erased_by) FROM kept_values) WHERE value IS NOT NULL"
+    )
     notary.start()
     assert verdict_of(notary, bundle_of(notary, receipt_id)).reason == "missing"

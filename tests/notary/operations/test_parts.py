@@ -104,8 +104,7 @@ def test_an_operation_on_a_damaged_part_of_the_store_names_that_part(
     notary: Running, damage: str, prepare: Prepare, part: str
 ) -> None:
     operation = prepare(notary.front)
-    with notary.stranger() as stranger:
-        stranger.execute(damage)
+    notary.execute(damage)
     assert failed_with(notary.front, operation) == ("unavailable", part)
 
 
@@ -114,8 +113,7 @@ def test_a_call_that_can_not_be_given_back_is_a_matter_of_the_budget(notary: Run
     session_id = front.ask(make_issue(max_calls=2)).session_id
     approval = held(front, has_budget=True, session_id=session_id)
     notary.clock.time = NOW + 300
-    with notary.stranger() as stranger:
-        stranger.execute(gone("budgets"))
+    notary.execute(gone("budgets"))
     assert failed_with(front, make_expiry(approval, refunds=True)) == ("unavailable", "budget")
 
 

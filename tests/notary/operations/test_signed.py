@@ -181,10 +181,7 @@ def test_a_signature_for_an_unreadable_or_mismatched_plan_is_refused(strict: Run
     false = held(strict, body=lambda body: changed(body, plan_hash="sha256:other"))
     assert "a plan that is not whole" in refusal(strict, claim(false, signed(false)))
     detail = held(strict, request_hash="sha256:other")
-    with strict.stranger() as stranger:
-        stranger.execute(
-            "UPDATE approvals SET body = '{\"plan\":1}' WHERE approval_id = ?", (detail["approval_id"],)
-        )  # fmt: skip
+    strict.execute("UPDATE approvals SET body = '{\"plan\":1}' WHERE approval_id = ?", detail["approval_id"])
     assert "can't be read" in refusal(strict, claim(detail, signed(detail)))
 
 

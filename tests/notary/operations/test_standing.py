@@ -72,8 +72,7 @@ def opening(standing_id: str, values: dict[str, Any] | None = None, **given: Any
 def rewrite(notary: Running, row: StandingRow) -> None:
     """Put it in the place of the one that is stored."""
     notary.stop()
-    with notary.stranger() as ledger:
-        ledger.execute("UPDATE standing_approvals SET record = ?", (msgspec.json.encode(row).decode(),))
+    notary.execute("UPDATE standing_approvals SET record = ?", msgspec.json.encode(row).decode())
     notary.start()
 
 
@@ -288,8 +287,7 @@ def test_a_row_whose_text_can_not_be_read_hides_no_other_one(notary: Running) ->
 def test_one_of_an_epoch_that_is_over_ends_as_revoked(notary: Running) -> None:
     add(notary, until=int(NOW) + 60)
     notary.stop()
-    with notary.stranger() as ledger:
-        ledger.execute("UPDATE epochs SET epoch = epoch + 1")
+    notary.execute("UPDATE epochs SET epoch = epoch + 1")
     notary.start()
     assert calls(notary) == []
     notary.clock.time = NOW + 60

@@ -156,8 +156,7 @@ def test_a_checkpoint_that_the_log_does_not_have_is_not_cosigned(witnessed: Runn
 
 def test_a_stored_checkpoint_that_is_damaged_is_a_ledger_that_can_not_be_read(witnessed: Running) -> None:
     grown(witnessed)
-    with witnessed.stranger() as connection:
-        connection.execute("UPDATE checkpoints SET note = 'torn'")
+    witnessed.execute("UPDATE checkpoints SET note = 'torn'")
     with pytest.raises(Told) as told:
         next_for(witnessed)
     assert told.value.problem == "unavailable"

@@ -178,8 +178,7 @@ def test_an_intent_that_was_written_without_a_worker_is_shown_and_stays_unresolv
     fields = msgspec.msgpack.decode(context)
     del fields["number"], fields["worker_id"]
     notary.stop()
-    with notary.stranger() as stranger:
-        stranger.execute("UPDATE intents SET context = ?", (msgspec.msgpack.encode(fields),))
+    notary.execute("UPDATE intents SET context = ?", msgspec.msgpack.encode(fields))
     old = msgspec.msgpack.decode(notary.stored("SELECT context FROM intents")[0], type=OpenIntent)
     assert (old.number, old.worker_id, isinstance(old.event, AuditEvent)) == (0, "", True)
     later = notary.start()

@@ -7,7 +7,7 @@ from pathlib import Path
 from contract.audit import ChainReport
 from notary.reading.verify import Break
 from notary.reading.whole import WholeWalk
-from tests.notary.running import Running
+from tests.notary.running import Running, execute
 from tests.notary.samples import make_note, record_call
 
 EVENTS = 12
@@ -27,8 +27,7 @@ class Tampered:
         self.bytes = [b"", *(row[1] for row in rows)]
 
     def execute(self, statement: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute(statement, values)
+        execute(self.path, statement, *values)
 
     def put(self, seq: int, stored: bytes) -> None:
         self.execute("UPDATE events SET bytes = ? WHERE seq = ?", stored, seq)

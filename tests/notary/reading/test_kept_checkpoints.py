@@ -21,7 +21,7 @@ from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
 from supervisor.programs import INTERPRETER
 from tests.notary.reading.tampered import write_events
-from tests.notary.running import ROOT, Running
+from tests.notary.running import ROOT, Running, execute
 from tests.notary.samples import make_note
 
 Change = Callable[[sqlite3.Connection], object]
@@ -178,8 +178,7 @@ def test_the_signed_part_is_reported_only_with_the_logs_key(
     for _ in range(unsigned):
         front.ask(make_note())
     notary.stop()
-    with closing(sqlite3.connect(ledger.path)) as connection, connection:
-        connection.execute("DELETE FROM checkpoints WHERE size > ?", (ledger.told["size"],))
+    execute(ledger.path, "DELETE FROM checkpoints WHERE size > ?", ledger.told["size"])
     code, said = run(ledger, "--checkpoint-key", keys[0], capsys=capsys)
     assert (code, said.count(f" The log's key signed 1 checkpoint, the newest over {words}.")) == (Exit.OK, 1)
 

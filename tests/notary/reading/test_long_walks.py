@@ -15,6 +15,7 @@ from notary.ledger.head import Head, write_head
 from notary.reading.whole import WholeWalk
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
+from tests.notary.running import execute
 from tests.notary.samples import make_event
 from tests.support.ledger_file import made_ledger
 
@@ -75,8 +76,7 @@ def walked(path: Path) -> tuple[ChainReport, list[int]]:
 def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_its_end(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     grown(path, LONG)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (LONG - 1,))
+    execute(path, "UPDATE events SET principal = 'another principal' WHERE seq = ?", LONG - 1)
     broken, sizes = walked(path)
     assert len(sizes) > 5
     assert max(sizes) - sizes[0] < 8 << 20, [size >> 20 for size in sizes]

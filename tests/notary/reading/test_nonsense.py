@@ -26,8 +26,7 @@ NONSENSE = {
 def test_nonsense_in_a_ledger_is_found(notary: Running, tmp_path: Path, name: str) -> None:
     notary.front.ask(make_note())
     notary.stop()
-    with closing(sqlite3.connect(notary.path)) as ledger, ledger:
-        ledger.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", NONSENSE[name])
+    notary.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", *NONSENSE[name])
     ran = verify(notary.path, "--keys", keys_of(notary, tmp_path / "keys.json"))
     assert (ran.returncode, "is broken" in ran.stdout) == (8, True), ran.stdout + ran.stderr
 

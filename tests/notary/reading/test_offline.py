@@ -23,7 +23,7 @@ from notary.reading.audit import CannotCheck, check, open_read_only
 from notary.signing.keys import rotate
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import holds
-from tests.notary.running import ROOT, Running
+from tests.notary.running import ROOT, Running, execute
 from tests.notary.samples import NOW, by_alice, make_approval, make_note, make_open, outcome_text, record_call
 from tests.support.dying_rotation import places_in
 from tests.support.notary_thread import LIMITS
@@ -70,8 +70,7 @@ class Case:
             self.ids = ["", *(row[0] for row in rows)]
 
     def execute(self, statement: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.file)) as connection, connection:
-            connection.execute(statement, values)
+        execute(self.file, statement, *values)
 
     def run(self, file: Path | None = None) -> Done:
         """The command in this process."""

@@ -41,8 +41,7 @@ def test_a_value_without_its_key_or_not_that_of_its_commitment_is_missing_and_no
 ) -> None:
     notary.front.ask(make_open(kept=KEPT))
     notary.restart()  # the rows leave the journal
-    with notary.stranger() as file:
-        file.execute(change)
+    notary.execute(change)
     event = shown(notary)
     assert event["kept_state"] == "missing"
     assert event["kept_values"] == {"/a": None, "/b": other}

@@ -81,8 +81,7 @@ def test_it_refuses_a_segment_with_values_that_were_erased_meanwhile(notary: Run
 
 
 def test_its_look_for_erased_values_walks_none_of_the_others_in_a_ledger_of_before_too(notary: Running) -> None:
-    with notary.stranger() as ledger:
-        ledger.execute("DROP INDEX kept_values_erased")
+    notary.execute("DROP INDEX kept_values_erased")
     notary.restart()
     with notary.stranger() as ledger:
         plan = [row[3] for row in ledger.execute(f"EXPLAIN QUERY PLAN {_ERASED_SINCE}", (7, 9))]

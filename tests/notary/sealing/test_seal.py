@@ -13,7 +13,7 @@ from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
 from notary.sealing.segment import digest_of, write_segment
-from tests.notary.running import Running
+from tests.notary.running import Running, execute
 from tests.notary.samples import ERASED, NOW, make_open, make_result
 from tests.notary.sealing.sealed_ledger import AGE, CALLS, events_in, keys_of, seal_age, verify, write_ages, write_calls
 
@@ -112,8 +112,7 @@ def test_kept_values_go_with_their_events(notary: Running, tmp_path: Path) -> No
     keys = keys_of(notary, tmp_path / "keys.json")
     ran = verify(notary.path, "--segments", tmp_path / "segments", "--keys", keys)
     assert ran.returncode == 0, ran.stdout
-    with closing(sqlite3.connect(segment)) as connection, connection:
-        connection.execute("DELETE FROM kept_values WHERE value IS NOT NULL")
+    execute(segment, "DELETE FROM kept_values WHERE value IS NOT NULL")
     assert "is missing" in verify(segment).stdout
 
 
@@ -127,8 +126,7 @@ def test_no_value_that_age_will_erase_is_sealed(notary: Running, tmp_path: Path)
     with pytest.raises(ValueError, match=r"evidence\.keep_days erases no value in a segment"):
         seal_age(notary, tmp_path / "segments", 1)
     assert names(tmp_path / "segments") == []
-    with notary.stranger() as ledger:
-        ledger.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = 1")
+    notary.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = 1")
     with pytest.raises(ValueError, match="does not verify"):  # no event erased it
         seal_age(notary, tmp_path / "segments", 1)
     notary.settings = kept
