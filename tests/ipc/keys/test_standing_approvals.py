@@ -55,6 +55,14 @@ def test_what_is_no_number_is_never_within_a_bound(op: str, limit: float, value:
     assert not condition(op, limit).is_kept({"/a": value})
 
 
+@pytest.mark.parametrize(("op", "value", "kept", "broken"), [
+    ("==", 1e2, 100, "100"), ("==", True, True, 1), ("in", ["EUR", 5], 5, "USD"), ("in", ["EUR"], "EUR", ["EUR"]),
+])  # fmt: skip
+def test_a_value_is_equal_to_those_of_its_kind_alone(op: str, value: Any, kept: Any, broken: Any) -> None:
+    assert [condition(op, value).is_kept({"/a": one}) for one in (kept, broken, None)] == [True, False, False]
+    assert not condition(op, value).is_kept({})
+
+
 @given(st.lists(SCALARS, min_size=1, max_size=4), SCALARS)
 def test_a_value_is_in_a_list_if_it_equals_one_item(items: list[Any], value: Any) -> None:
     among = any(condition("==", one).is_kept({"/a": value}) for one in items)
