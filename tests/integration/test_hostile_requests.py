@@ -1,16 +1,12 @@
 """Bytes that are no ordinary requests, sent to a running gateway: each gets its answer, and the gateway lives."""
 
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.manifests import patient
-from tests.support.raw_http import DEADLINE, RawConnection, raw, request
+from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.own_gateway import own_gateway
+from tests.support.raw_http import raw, request
 from tests.support.readable import readable
 from tests.support.replies import Reply
 from tests.support.upstream import Upstream
@@ -28,15 +24,8 @@ send_timeout_seconds = 0.7
 pytestmark = pytest.mark.usefixtures("unharmed")
 
 
-@pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with little patience, which must be the same process at the end as at the start."""
-    folder: Path = tmp_path_factory.mktemp("hasty")
-    with gateway(folder, patient(folder / "actions") + LIMITS) as running:
-        front = running.child("front").pid
-        yield running
-        assert running.child("front").pid == front
-        assert "Traceback" not in running.log.read_text()
+hasty = own_gateway(LIMITS, is_spared=True)
+"""A gateway with little patience, which must be the same process at the end as at the start."""
 
 
 def is_alive(gate: Gateway) -> bool:
@@ -127,46 +116,6 @@ def test_an_absolute_target_is_served_like_its_path(gate: Gateway, agent: Bearer
         assert reply.status == 200, reply.body
 
 
-def test_pipelined_requests_are_answered_in_order(gate: Gateway, agent: Bearer) -> None:
-    paths = ["/healthz", "/v1/nothing", "/readyz", "/v1/actions/spin", "/healthz"]
-    execute = request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"in the middle"}')
-    with raw(gate.ready["base_url"]) as line:
-        line.send(b"".join(request("GET", path) for path in paths) + execute + request("GET", "/healthz"))
-        replies = [line.reply("POST" if number == len(paths) else "GET") for number in range(len(paths) + 2)]
-    statuses = [reply.status for reply in replies if reply is not None]
-    assert statuses == [200, 404, 200, 200, 200, 200, 200]
-    assert replies[3] is not None
-    assert replies[3].json["action_id"] == "spin"
-    assert replies[5] is not None
-    assert replies[5].json["output"]["bytes"] == len("in the middle")
-
-
-def test_a_thousand_pipelined_requests_starve_nobody(gate: Gateway) -> None:
-    with raw(gate.ready["base_url"]) as line:
-        sender = threading.Thread(target=line.send, args=(request("GET", "/healthz") * 1000,))
-        sender.start()
-        assert is_alive(gate)
-        assert all(line.reply() is not None for _ in range(1000))
-        sender.join(120)
-
-
-def test_what_follows_a_bad_request_is_never_read(gate: Gateway) -> None:
-    with raw(gate.ready["base_url"]) as line:
-        line.send(request("GET", "/healthz") + head("Content-Length: 1", CHUNKED) + request("GET", "/readyz"))
-        replies = line.replies()
-    assert [reply.status for reply in replies] == [200, 400]
-
-
-def test_a_client_that_has_said_all_is_still_answered(gate: Gateway, agent: Bearer) -> None:
-    with raw(gate.ready["base_url"]) as line:
-        line.send(request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"bye"}'))
-        line.half_close()
-        replies = [line.reply("POST"), line.reply()]
-    assert replies[0] is not None
-    assert replies[0].status == 200
-    assert replies[1] is None
-
-
 def test_a_client_that_leaves_in_the_middle_of_its_request_is_nothing(gate: Gateway, agent: Bearer) -> None:
     whole = request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"' + b"x" * 5000 + b'"}')
     before = len(gate.events(session_id=agent.session_id))
@@ -203,33 +152,6 @@ def test_a_call_whose_client_has_gone_is_finished_with_evidence(gate: Gateway, u
 # ------------------------------------------------------------------------------------------------ slow clients
 
 
-def drip(line: RawConnection, data: bytes) -> None:
-    """Send a byte every 50 ms until an answer comes, which it must before all are sent."""
-    for byte in data:
-        line.send(bytes([byte]))
-        if readable(line.sock, 0.05):
-            return
-    raise AssertionError("the gateway waits for ever")
-
-
-def test_a_head_that_comes_byte_by_byte_is_408(hasty: Gateway) -> None:
-    began = time.monotonic()
-    with raw(hasty.ready["base_url"]) as line:
-        drip(line, b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 2000)
-        refused(line.reply(), 408, "request_timeout")
-        assert time.monotonic() - began > 0.5
-        assert line.reply() is None
-
-
-def test_a_body_that_comes_byte_by_byte_is_408(hasty: Gateway) -> None:
-    began = time.monotonic()
-    with raw(hasty.ready["base_url"]) as line:
-        line.send(head("Content-Length: 3000"))
-        drip(line, b"{" + b" " * 2000)
-        refused(line.reply("POST"), 408, "request_timeout")
-        assert time.monotonic() - began > 0.5
-
-
 def test_a_body_that_never_comes_is_408_and_costs_no_budget(hasty: Gateway) -> None:
     agent = hasty.agent(max_calls=1)
     with raw(hasty.ready["base_url"]) as line:
@@ -249,33 +171,12 @@ def test_slow_clients_hold_up_nobody_else(hasty: Gateway) -> None:
         refused(first.reply(), 408, "request_timeout")
 
 
-def test_a_client_that_stops_reading_is_cut_off(hasty: Gateway) -> None:
-    with raw(hasty.ready["base_url"], receive_buffer=4096) as line:
-        line.sock.setblocking(False)
-        data = request("GET", "/v1/actions/http_post") * 200
-
-        def is_cut() -> bool:
-            try:
-                line.sock.send(data)
-            except BlockingIOError:
-                pass
-            except (ConnectionResetError, BrokenPipeError):
-                return True
-            return line.was_cut()
-
-        wait_for(is_cut, "the end of a connection whose client does not read")
-    assert is_alive(hasty)
-
-
 # ------------------------------------------------------------------------------------------------ large bodies
 
 
-@pytest.mark.parametrize("length", [MB + 1, 10**12], ids=str)
-def test_a_body_that_is_announced_too_large_is_413_before_a_byte_of_it(
-    gate: Gateway, agent: Bearer, length: int
-) -> None:
+def test_a_body_that_is_announced_too_large_is_413_before_a_byte_of_it(gate: Gateway, agent: Bearer) -> None:
     with raw(gate.ready["base_url"]) as line:
-        headers = agent.headers("POST", EXECUTE) | {"Content-Length": str(length), "Content-Type": "application/json"}
+        headers = agent.headers("POST", EXECUTE) | {"Content-Length": str(MB + 1), "Content-Type": "application/json"}
         # Not a byte of it is sent: a gateway that waited for one would answer 408.
         refused(line.ask(request("POST", EXECUTE, headers), "POST"), 413, "body_too_large")
     assert gate.events(session_id=agent.session_id)[0]["error_code"] == "body_too_large"
@@ -296,31 +197,8 @@ def test_a_body_that_grows_too_large_is_413_while_it_is_read(gate: Gateway, agen
     assert front.memory_info().rss - before < 8 * MB
 
 
-def test_a_body_of_exactly_the_limit_is_read(gate: Gateway, agent: Bearer) -> None:
-    frame = len(b'{"text":""}')
-    for size, status in ((MB, 200), (MB + 1, 413)):
-        body = b'{"text":"' + b"x" * (size - frame) + b'"}'
-        headers = agent.headers("POST", EXECUTE) | {"Content-Type": "application/json"}
-        assert gate.http.post(EXECUTE, headers=headers, content=body).status_code == status
-
-
 def test_without_credentials_nobody_makes_the_gateway_read_a_body(gate: Gateway) -> None:
-    with raw(gate.ready["base_url"]) as line:
-        reply = line.ask(request("POST", EXECUTE, {"Content-Length": "1000000"}), "POST")
-        refused(reply, 401, "missing_auth_header")
-
-
-def test_a_client_that_waits_for_leave_is_told_to_go_on_only_when_its_body_will_be_read(
-    gate: Gateway, agent: Bearer
-) -> None:
-    headers = agent.headers("POST", EXECUTE) | {"Content-Length": "12", "Expect": "100-continue"}
-    with raw(gate.ready["base_url"]) as line:
-        line.send(request("POST", EXECUTE, headers))
-        line.sock.settimeout(DEADLINE)
-        assert line.sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        reply = line.ask(b'{"text":"x"}', "POST")
-        assert reply is not None
-        assert reply.status == 200
-    with raw(gate.ready["base_url"]) as line:
-        headers = {"Content-Length": "12", "Expect": "100-continue"}
-        refused(line.ask(request("POST", EXECUTE, headers), "POST"), 401, "missing_auth_header")
+    for more in ({}, {"Expect": "100-continue"}):
+        with raw(gate.ready["base_url"]) as line:
+            reply = line.ask(request("POST", EXECUTE, {"Content-Length": "1000000"} | more), "POST")
+            refused(reply, 401, "missing_auth_header")

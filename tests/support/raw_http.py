@@ -4,9 +4,7 @@ Every wait has a deadline; an answer that is not HTTP fails the test that reads 
 """
 
 import contextlib
-import select
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -72,15 +70,8 @@ class RawConnection:
         self.send(data)
         return self.reply(method)
 
-    def was_cut(self) -> bool:
-        """Whether the gateway has reset the connection, whatever is still unread."""
-        poll = select.poll()
-        poll.register(self.sock, 0)
-        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
     def _receive(self) -> bytes:
-        deadline = time.monotonic() + DEADLINE
-        self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+        self.sock.settimeout(DEADLINE)
         try:
             return self.sock.recv(65536)
         except ConnectionResetError:
@@ -90,12 +81,10 @@ class RawConnection:
 
 
 @contextmanager
-def raw(address: str, *, receive_buffer: int | None = None) -> Iterator[RawConnection]:
+def raw(address: str) -> Iterator[RawConnection]:
     """Connect to `http://HOST:PORT` or to the path of a Unix socket."""
     with socket.socket(socket.AF_UNIX if address.startswith("/") else socket.AF_INET) as sock:
         sock.settimeout(DEADLINE)
-        if receive_buffer is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         if address.startswith("/"):
             sock.connect(address)
         else:
