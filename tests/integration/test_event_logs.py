@@ -67,19 +67,6 @@ def test_each_event_of_several_fronts_is_exported_in_the_order_of_the_ledger(
     assert positions == list(range(1, len(exported) + 1))
 
 
-def test_a_record_has_the_event_as_its_body_and_names_its_trace(gate: Gateway, collector: Received) -> None:
-    answer = gate.agent().execute("no_such_action_of_ours", {"text": "x"})
-    trace_id = answer.headers["x-trace-id"]
-    event = wait_for_event(collector, trace_id)
-    record = next(one for one in collector.records if event["event_id"] in one.body.string_value)
-    told = attributes(record)
-    assert record.trace_id.hex() == trace_id.removeprefix("trc_").replace("-", "")
-    assert (record.event_name, record.severity_text) == ("gateway.ActionCall", "WARN")
-    assert (told["gateway.event.id"], told["gateway.event.type"]) == (event["event_id"], "ActionCall")
-    assert (told["gateway.decision"], told["error.type"]) == ("deny", "action_not_found")
-    assert told["gen_ai.agent.id"] == event["principal"]
-
-
 def test_no_record_has_a_value_of_a_request_or_a_caller_s_token(gate: Gateway, collector: Received) -> None:
     agent = gate.agent()
     held = agent.execute("payment_transfer", {"to": SECRET_TEXT, "amount_cents": 7, "currency": "EUR"})

@@ -77,11 +77,6 @@ def test_only_metrics_are_answered_there(scraper: httpx.Client) -> None:
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_the_other_sockets_answer_metrics_as_they_did(gate: Production) -> None:
-    assert gate.http.get("/metrics").status_code == 404
-    assert gate.operators.get("/metrics").status_code == 401
-
-
 def test_its_file_is_for_the_gateway_s_user_and_group_alone(gate: Production) -> None:
     assert stat.S_IMODE(os.stat(gate.log.parent / "metrics.sock").st_mode) == 0o660
 

@@ -80,14 +80,6 @@ def test_the_trace_of_a_caller_becomes_a_link(gate: Gateway, collector: Received
     assert (link.trace_id.hex(), link.span_id.hex()) == tuple(CALLER.split("-")[1:3])
 
 
-def test_a_denied_call_is_a_trace_with_its_error(gate: Gateway, collector: Received) -> None:
-    answer = gate.agent().execute("no_such_action_of_ours", {"text": "x"})
-    spans = collector.trace(answer.headers["x-trace-id"])
-    told = attributes(spans["execute_tool"])
-    assert set(spans) == {"execute_tool", "notary refuse"}
-    assert (told["gateway.decision"], told["error.type"]) == ("deny", "action_not_found")
-
-
 def test_a_held_call_and_its_approval_are_two_spans_of_one_trace(gate: Gateway, collector: Received) -> None:
     held = gate.agent().execute("payment_transfer", {"to": "a", "amount_cents": 1, "currency": "EUR"})
     assert held.status_code == 202, held.text
