@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
-import psutil
 import pytest
 
 from ipc.network import addresses
 from tests.support.gateway import wait_for
 from tests.support.manifests import REPOSITORY
+from tests.support.processes import is_running
 from tests.support.squid import EXAMPLE, FETCHED, Line, Squid, squid
 from tests.support.upstream import Upstream
 
@@ -108,13 +108,6 @@ def test_a_squid_of_tests_ends_with_whoever_runs_them() -> None:
         tests.kill()
     wait_for(lambda: not Path(folder).exists(), "the folder of a squid whose tests were killed to go")
     wait_for(lambda: not is_running(int(pid)), "a squid whose tests were killed to end")
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 # ------------------------------------------------------------------------------------------------ the files

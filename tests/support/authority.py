@@ -24,23 +24,19 @@ class Authority:
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _named(name)
-        made = _certificate(self._name, self._name, self._key.public_key(), is_authority=True)
+        self._name = named(name)
+        made = unsigned(self._name, self._name, self._key.public_key(), is_authority=True)
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *names: x509.GeneralName, is_expired: bool = False) -> Issued:
         """A certificate for a host or a client of this name; `names` are its alternative names instead."""
         key = ec.generate_private_key(ec.SECP256R1())
-        made = _certificate(_named(name), self._name, key.public_key(), is_authority=False, is_expired=is_expired)
+        made = unsigned(named(name), self._name, key.public_key(), is_authority=False, is_expired=is_expired)
         made = made.add_extension(x509.SubjectAlternativeName(names or [x509.DNSName(name)]), critical=False)
         issued = Issued(self._folder / f"{name}.pem", self._folder / f"{name}-key.pem")
         issued.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        issued.key.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )  # fmt: skip
+        issued.key.write_bytes(pem_of(key))
         issued.key.chmod(0o600)
         return issued
 
@@ -55,14 +51,16 @@ class Authority:
         return context
 
 
-def _named(name: str) -> x509.Name:
+def named(name: str) -> x509.Name:
+    """The name of a subject."""
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _certificate(
+def unsigned(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, is_authority: bool,
     is_expired: bool = False,
 ) -> x509.CertificateBuilder:  # fmt: skip
+    """A certificate of today, to be signed."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -74,3 +72,10 @@ def _certificate(
         .not_valid_after(now + datetime.timedelta(hours=-1 if is_expired else 24))
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
+
+
+def pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """The private key as its file has it."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )  # fmt: skip

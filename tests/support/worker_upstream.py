@@ -1,6 +1,5 @@
 """An upstream that answers with exact bytes, at exact moments, or not at all; with TLS when a test wants it."""
 
-import datetime
 import socket
 import ssl
 import threading
@@ -10,10 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.support.certificates import made_certificate
 
 HOLD_SECONDS = 300.0
 """After this long what is held is answered all the same."""
@@ -157,31 +153,10 @@ def _whole_request(connection: socket.socket) -> bytes:
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, ssl.SSLContext]:
-    """A self-signed certificate for `name`: (file with it, server context)."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{name}.pem"
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    """A self-signed certificate for `name`: (file with it, server context); beside it one with its key as well."""
+    path = made_certificate(folder, name).rename(folder / f"{name}.pem")
     whole = folder / f"{name}.key.pem"
-    whole.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        + path.read_bytes()
-    )  # fmt: skip
+    whole.write_bytes((folder / "key.pem").read_bytes() + path.read_bytes())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(whole)
     return path, context
