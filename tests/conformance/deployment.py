@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 
 from tests.conformance import scene
-from tests.support.gateway import WAIT_SECONDS, Bearer, Gateway, Prover, as_documented, gateway, wait_for
+from tests.support.gateway import WAIT_SECONDS, Bearer, Gateway, Prover, gateway, wait_for
 from tests.support.ledger_file import wait_settled
-from tests.support.production import PRINCIPAL, Production, mapping, over, production
+from tests.support.production import PRINCIPAL, mapping, production
 
 MODES = ("dev", "run")
 CLOSED = "127.0.0.1:1"
@@ -34,16 +34,8 @@ class Caller(Bearer):
 
     def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request; a rate that is used up by another test is waited for."""
-        collected: list[httpx.Response] = []
-
-        def is_answered() -> bool:
-            headers = self.headers(method, path)
-            extra = {} if body is None else {"json": body}
-            collected.append(self.http.request(method, path, headers=headers, **extra))
-            return collected[-1].status_code != 429 or collected[-1].json()["error"] != "rate_limit_exceeded"
-
-        wait_for(is_answered, "an answer within the rate")
-        return collected[-1]
+        extra = {} if body is None else {"json": body}
+        return answered(lambda: self.http.request(method, path, headers=self.headers(method, path), **extra))
 
     @property
     def claims(self) -> dict[str, Any]:
@@ -63,6 +55,17 @@ class Caller(Bearer):
 
     def delete(self, path: str, body: Any = None) -> httpx.Response:
         return self.call("DELETE", path, body)
+
+
+def answered(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    """The first answer that says something else than that a rate is used up."""
+
+    def within_the_rate() -> httpx.Response | None:
+        answer = ask()
+        return None if answer.status_code == 429 and answer.json()["error"] == "rate_limit_exceeded" else answer
+
+    answer: httpx.Response = wait_for(within_the_rate, "an answer within the rate")
+    return answer
 
 
 @dataclass
@@ -112,20 +115,14 @@ class Deployment:
         """Where agents connect."""
         return self.gateway.http
 
-    @contextmanager
-    def over(self, name: str) -> Iterator[httpx.Client]:
+    def over(self, name: str) -> httpx.Client:
         """A client on one of the Unix sockets: client_socket or admin_socket."""
-        with over(self.gateway.ready[name]) as client:
-            client.event_hooks = {"response": [as_documented]}
-            yield client
+        return self.gateway.over(name)
 
     @property
     def admin(self) -> httpx.Client:
         """Where operators connect."""
-        if isinstance(self.gateway, Production):
-            assert self.gateway.admin is not None
-            return self.gateway.admin
-        return self.gateway.http
+        return self.gateway.operators
 
     def agent(self, max_calls: int | None = None, **more: Any) -> Caller:
         """A fresh lease on a fresh key; `more` goes into the request."""
@@ -140,14 +137,7 @@ class Deployment:
 
     def lease(self, body: Any) -> httpx.Response:
         """Ask for a lease, once the rate of others allows it."""
-        collected: list[httpx.Response] = []
-
-        def is_answered() -> bool:
-            collected.append(self.client.post("/v1/leases", json=body))
-            return collected[-1].status_code != 429
-
-        wait_for(is_answered, "an answer within the rate")
-        return collected[-1]
+        return answered(lambda: self.client.post("/v1/leases", json=body))
 
     def operator(self) -> Caller:
         """The operator of this gateway."""
@@ -160,14 +150,10 @@ class Deployment:
 
     def ready(self) -> httpx.Response:
         """The answer of a gateway that is ready: at once, or when it has come back to itself."""
-        answers: list[httpx.Response] = []
-
-        def is_ready() -> bool:
-            answers.append(self.client.get("/readyz"))
-            return answers[-1].status_code == 200
-
-        wait_for(is_ready, "readiness")
-        return answers[-1]
+        answer: httpx.Response = wait_for(
+            lambda: answer if (answer := self.client.get("/readyz")).status_code == 200 else None, "readiness"
+        )
+        return answer
 
     def status(self) -> dict[str, Any]:
         """The admin status."""

@@ -67,14 +67,12 @@ class Proxied:
         return ProxyOutage(call, reason, readiness, others, self._ready_as("ready"))
 
     def _ready_as(self, status: str) -> httpx.Response:
-        answers: list[httpx.Response] = []
+        def as_wanted() -> httpx.Response | None:
+            answer = self.gate.client.get("/readyz")
+            return answer if (answer.status_code, answer.json()["status"]) == (200, status) else None
 
-        def is_so() -> bool:
-            answers.append(self.gate.client.get("/readyz"))
-            return (answers[-1].status_code, answers[-1].json()["status"]) == (200, status)
-
-        wait_for(is_so, f"readiness {status}")
-        return answers[-1]
+        answer: httpx.Response = wait_for(as_wanted, f"readiness {status}")
+        return answer
 
 
 @contextmanager

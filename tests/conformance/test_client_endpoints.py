@@ -1,4 +1,4 @@
-"""Client socket endpoints: one test an endpoint, by method, path and answer."""
+"""Client socket endpoints: method, path and answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Execute errors: one test a status and code."""
+"""Execute errors, by status and code."""
 
 import time
 from pathlib import Path

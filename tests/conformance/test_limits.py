@@ -1,4 +1,4 @@
-"""Limits of the service: one test a row."""
+"""Limits of the service."""
 
 import json
 import time

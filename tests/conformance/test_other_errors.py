@@ -1,4 +1,4 @@
-"""Errors of other endpoints: one test a row."""
+"""Errors of other endpoints than execute."""
 
 import httpx
 import pytest

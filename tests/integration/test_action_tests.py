@@ -6,13 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.support.gateway import wait_for
 from tests.support.manifests import write_manifests
 from tests.support.mcp_servers import ADD, tool_action
-from tests.support.processes import GATEWAY
+from tests.support.processes import GATEWAY, is_running, titles_below
 
 MANIFEST = """\
 action_id: billing_refund
@@ -216,27 +215,9 @@ def test_a_command_that_is_killed_takes_its_gateway_along(folder: Path) -> None:
     temporary.mkdir()
     command = subprocess.Popen([GATEWAY, "test", "actions", str(folder)], env={**os.environ, "TMPDIR": str(temporary)})
     try:
-        gateway = wait_for(lambda: [one for one in _below(command.pid) if "http" in _title(one)], "a worker")
-        gateway += _below(command.pid)
+        wait_for(lambda: any("http" in name for name in titles_below(command.pid).values()), "a worker")
+        gateway = titles_below(command.pid)
     finally:
         command.kill()
         command.wait(60)
-    wait_for(lambda: not any(map(_lives, gateway)), "the end of every process")
-
-
-def _below(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
-
-
-def _title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    wait_for(lambda: not any(map(is_running, gateway)), "the end of every process")

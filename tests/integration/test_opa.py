@@ -259,17 +259,10 @@ def test_a_front_that_follows_another_serves_without_an_opa(up: Gateway, engine:
         for one in up.children("front"):
             one.kill()
         wait_for(lambda: len({one.pid for one in up.children("front")} - victims) == 2, "other fronts")
-        wait_for(lambda: answers(up), "a front that answers")
+        wait_for(up.answers, "a front that answers")
         assert ready(up) is False
-    wait_for(lambda: answers(up) and ready(up), "the engine")
+    wait_for(lambda: up.answers() and ready(up), "the engine")
     assert call(up.agent()).status_code == 200
-
-
-def answers(gate: Gateway) -> bool:
-    try:
-        return gate.http.get("/healthz").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 # ------------------------------------------------------------------------------------------------ the start, the memo

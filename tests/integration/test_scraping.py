@@ -39,14 +39,10 @@ def scraper(gate: Production) -> Iterator[httpx.Client]:
 
 def scraped(scraper: httpx.Client) -> httpx.Response:
     """One answer that is no 429: other tests of this module draw from the same bucket."""
-    answers: list[httpx.Response] = []
-
-    def is_answered() -> bool:
-        answers.append(scraper.get("/metrics"))
-        return answers[-1].status_code != 429
-
-    wait_for(is_answered, "a scrape")
-    return answers[-1]
+    answer: httpx.Response = wait_for(
+        lambda: answer if (answer := scraper.get("/metrics")).status_code != 429 else None, "a scrape"
+    )
+    return answer
 
 
 def samples(answer: httpx.Response) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

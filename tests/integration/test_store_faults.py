@@ -92,15 +92,8 @@ def next_front(gate: Gateway) -> None:
     """Kill the front; back when another one answers."""
     killed = gate.child("front")
     killed.kill()
-
-    def answers() -> bool:
-        try:
-            return gate.http.get("/healthz").status_code == 200
-        except httpx.TransportError:
-            return False
-
     wait_for(lambda: [one for one in gate.children("front") if one.pid != killed.pid], "another front")
-    wait_for(answers, "its first answer")
+    wait_for(gate.answers, "its first answer")
 
 
 # ------------------------------------------------------------------------------------------------ clock

@@ -194,8 +194,12 @@ class Gateway:
 
     def is_ready(self) -> bool:
         """Whether it says so; a connection to a front that has died is cut."""
+        return self.answers("/readyz")
+
+    def answers(self, path: str = "/healthz") -> bool:
+        """Whether a front answers with 200; see `is_ready`."""
         try:
-            return self.http.get("/readyz").status_code == 200
+            return self.http.get(path).status_code == 200
         except httpx.TransportError:
             return False
 
