@@ -1,21 +1,13 @@
 """GET /v1/audit/summary of a whole gateway: what was called is counted, and its span is bounded."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.gateway import Gateway, gateway
-from tests.support.manifests import all_examples, open_policy
+from tests.support.gateway import Gateway
+from tests.support.own_gateway import own_gateway
 
-
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("gate")
-    manifests = all_examples(folder / "actions")
-    policy = open_policy(folder / "policy")
-    with gateway(folder, f'manifests_dir = "{manifests}"\npolicy_dir = "{policy}"\n') as running:
-        yield running
+gate = own_gateway()
 
 
 def summary(gate: Gateway, query: str = "") -> Any:

@@ -1,13 +1,11 @@
-"""A dev gateway refuses requests for a foreign host name or from a page of another origin."""
+"""A dev gateway refuses requests for a foreign host name or from a page of another origin.
 
-import httpx
+That it answers to its own names, and a socket to any, is the row dpop-rules/1-public-base-url of tests/conformance.
+"""
+
 import pytest
 
 from tests.support.gateway import Gateway
-
-
-def ask(gate: Gateway, path: str, **headers: str) -> httpx.Response:
-    return gate.http.get(path, headers=headers)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/actions", "/v1/admin/status", "/openapi.json", "/nowhere"])
@@ -16,7 +14,7 @@ def ask(gate: Gateway, path: str, **headers: str) -> httpx.Response:
     ids=["rebound name", "page of elsewhere", "page without an origin"],
 )  # fmt: skip
 def test_a_foreign_host_or_origin_is_403(gate: Gateway, path: str, headers: dict[str, str]) -> None:
-    answer = ask(gate, path, **headers)
+    answer = gate.http.get(path, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (403, "foreign_host")
 
 
@@ -26,16 +24,3 @@ def test_an_operator_whose_browser_was_led_astray_changes_nothing(gate: Gateway)
     answer = gate.http.post(path, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (403, "foreign_host")
     assert not gate.operator().get("/v1/admin/status").json()["draining"]
-
-
-def test_its_own_names_and_pages_are_answered(gate: Gateway) -> None:
-    port = gate.base.rpartition(":")[2]
-    for name in ("localhost", "127.0.0.1", "[::1]"):
-        host = f"{name}:{port}"
-        assert ask(gate, "/healthz", Host=host, Origin=f"http://{host}").status_code == 200
-
-
-def test_the_sockets_have_no_names(gate: Gateway) -> None:
-    for name in ("client_socket", "admin_socket"):
-        answer = gate.over(name).get("/healthz", headers={"Host": "evil.test", "Origin": "http://evil.test"})
-        assert answer.status_code == 200
