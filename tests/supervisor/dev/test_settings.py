@@ -68,6 +68,7 @@ def devs() -> Iterator[list[Dev]]:
 
 
 def begin(devs: list[Dev], folder: Path, *arguments: str, **environ: str) -> Dev:
+    """Start one; of a flag that is given twice the last counts."""
     devs.append(Dev(folder, "--listen", "127.0.0.1:0", "--state-dir", "state", *arguments, **environ))
     return devs[-1]
 
@@ -142,8 +143,7 @@ def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_
     assert again == {name: kept[name] for name in again}
 
     (tmp_path / "second").mkdir()
-    third = Dev(tmp_path / "second", "--listen", "127.0.0.1:0", "--state-dir", str(state))
-    devs.append(third)
+    third = begin(devs, tmp_path / "second", "--state-dir", str(state))
     assert third.end() == Exit.LOCKED
     held = f"gateway: state directory {state} is held by another gateway (pid {second.process.pid}).\n"
     assert third.log.read_text() == held
@@ -184,8 +184,7 @@ def test_problems_of_the_configuration_are_printed_and_nothing_is_made(devs: lis
 
 
 def test_a_wrong_flag_is_a_problem_like_any_other(devs: list[Dev], tmp_path: Path) -> None:
-    gateway = Dev(tmp_path, "--listen", "gate.example:80", "--state-dir", "state")
-    devs.append(gateway)
+    gateway = begin(devs, tmp_path, "--listen", "gate.example:80")
     assert gateway.end() == Exit.CONFIG
     assert gateway.log.read_text().startswith('--listen  listen_http_addr = "gate.example:80": must be an IP address')
 
@@ -195,8 +194,7 @@ def test_a_port_in_use_names_a_free_one_and_leaves_nothing_behind(devs: list[Dev
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        gateway = Dev(tmp_path, "--listen", address, "--state-dir", "state/deep")
-        devs.append(gateway)
+        gateway = begin(devs, tmp_path, "--listen", address, "--state-dir", "state/deep")
         assert gateway.end() == Exit.UNAVAILABLE
     said = f"gateway: {address} is in use by another program; try --listen 127.0.0.1:(\\d+), which is free.\n"
     assert re.fullmatch(said, gateway.log.read_text())
@@ -205,8 +203,7 @@ def test_a_port_in_use_names_a_free_one_and_leaves_nothing_behind(devs: list[Dev
 
 def test_a_state_directory_that_can_not_be_made_is_one_sentence(devs: list[Dev], tmp_path: Path) -> None:
     (tmp_path / "state").touch()
-    gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", "state/deep")
-    devs.append(gateway)
+    gateway = begin(devs, tmp_path, "--state-dir", "state/deep")
     assert gateway.end() == Exit.NO_PERMISSION
     said = f"gateway: state directory {tmp_path / 'state/deep'} can't be made: Not a directory.\n"
     assert gateway.log.read_text() == said
@@ -241,8 +238,7 @@ def test_sockets_of_a_very_deep_state_directory_lie_in_a_short_one(devs: list[De
     deep = tmp_path.joinpath(*["d" * 30] * 4)
     with TemporaryDirectory() as folder:
         runtime = Path(folder)
-        gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", str(deep), XDG_RUNTIME_DIR=folder)
-        devs.append(gateway)
+        gateway = begin(devs, tmp_path, "--state-dir", str(deep), XDG_RUNTIME_DIR=folder)
         ready = gateway.ready()
         assert ready["client_socket"].startswith(f"{runtime}/gateway-dev-")
         assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
