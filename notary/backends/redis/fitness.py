@@ -3,10 +3,12 @@
 Source: docs/operations.md, "Redis". A setting that can't be read counts as a fault outside dev mode.
 """
 
+import time
 from typing import Any, Final, NamedTuple
 
 import redis
 
+from ipc.process.clock import STEP_TOLERANCE_SECONDS
 from ipc.process.logs import log
 from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
@@ -25,6 +27,8 @@ class RedisFitness(NamedTuple):
 
     wrong: list[str]
     weak: list[str]
+    seconds_ahead: float = 0.0
+    """So far is this host's clock ahead of the server's, which counts nowhere but is that of all its gateways."""
 
 
 def connected(settings: Settings, place: RedisTarget) -> Client:
@@ -41,6 +45,8 @@ def connected(settings: Settings, place: RedisTarget) -> Client:
         raise
     for sentence in problems.weak:
         log.warning("the Redis of the store is weak", reason=sentence)
+    if abs(problems.seconds_ahead) > STEP_TOLERANCE_SECONDS:
+        log.warning("the clocks of this host and of the Redis are apart", seconds_ahead=round(problems.seconds_ahead))
     return client
 
 
@@ -73,10 +79,15 @@ def judge(place: RedisTarget, settings: Settings) -> RedisFitness:
         key = RedisKeys(settings.store.redis_prefix).probe
         if not wrong:
             it.execute_command("SET", key, "1", "PX", "1000")
-        return RedisFitness(wrong, weak)
+        return RedisFitness(wrong, weak, _seconds_ahead(info))
     finally:
         it.close()
         it.connection_pool.disconnect()
+
+
+def _seconds_ahead(info: dict[str, Any]) -> float:
+    told = info.get("server_time_usec")
+    return 0.0 if told is None else time.time() - int(told) / 1_000_000
 
 
 def _wrong(info: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """The requirements on a Redis and the ways to reach it; each refusal is a sentence, never with a password."""
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -65,6 +66,17 @@ def test_a_redis_that_may_lose_data_is_refused_in_production_and_reported_in_dev
     (told,) = [line["reason"] for line in lines if line["event"] == "the Redis of the store is weak"]
     assert told == str(refused.value)
     assert said in told
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(-600, [-600]), (90, [90]), (0, [])])
+def test_a_clock_that_is_not_that_of_the_server_is_told(
+    redis_server: RedisServer, ahead: int, told: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time
+    monkeypatch.setattr("notary.backends.redis.fitness.time.time", lambda: now() + ahead)
+    with capture_logs() as lines:
+        connected(PRODUCTION, RedisTarget(redis_server.settings)).close()
+    assert [line["seconds_ahead"] for line in lines if "clocks of this host" in line["event"]] == told
 
 
 @pytest.mark.parametrize(("info", "wrong"), [
