@@ -1,7 +1,8 @@
 """The state directory: made private, checked to be ours, held by one gateway at a time.
 
 The lock is a flock on `gateway.lock`, which the kernel drops with the process; the file itself stays, since removing
-it would let two gateways hold two locks. SECURITY: nothing is written into a folder that others can write to.
+it would let two gateways hold two locks. SECURITY: nothing is written into a folder that others can write to,
+or could replace: without proofs that were used and the epoch, leases that have ended would count again.
 """
 
 import fcntl
@@ -77,6 +78,19 @@ def state_dir_trouble(folder: Path, status: os.stat_result, *, is_mended: bool) 
     return None
 
 
+def trouble_above(folder: Path) -> tuple[str, str] | None:
+    """Return the problem of a folder in which every user could put another state directory into the place of this one,
+    and its mend; None without one.
+
+    The top of a volume may be open: Kubernetes gives volumes that mode, to those alone who have them mounted.
+    """
+    for above in dict.fromkeys([*folder.absolute().parents, *Path(os.path.realpath(folder)).parents]):
+        mode = above.stat().st_mode if above.is_dir() else 0
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX and not above.is_mount():
+            return f"{folder} can be replaced by every user, as {above} is open to them", f"Run chmod o-w {above}."
+    return None
+
+
 def _was_ours(folder: Path) -> bool:
     """A folder full of other things may be a home folder or /tmp: closing it would do harm."""
     return (folder / LOCK_NAME).exists() or not any(folder.iterdir())
@@ -84,7 +98,7 @@ def _was_ours(folder: Path) -> bool:
 
 def _check(folder: Path, *, is_mended: bool) -> None:
     status = folder.stat()
-    trouble = state_dir_trouble(folder, status, is_mended=is_mended)
+    trouble = state_dir_trouble(folder, status, is_mended=is_mended) or trouble_above(folder)
     if trouble is not None:
         raise Refused(Exit.NO_PERMISSION, f"state directory {trouble[0]}. {trouble[1]}")
     if stat.S_IMODE(status.st_mode) & 0o777 != STATE_MODE:

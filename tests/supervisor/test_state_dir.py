@@ -82,6 +82,33 @@ def test_somebody_elses_folder_is_refused(tmp_path: Path, is_mended: bool) -> No
     assert caught.value.code == Exit.NO_PERMISSION
 
 
+@pytest.mark.parametrize(("open_to", "is_refused"), [(0o777, True), (0o1777, False), (0o775, False)])
+def test_a_folder_that_every_user_could_replace_is_refused(tmp_path: Path, open_to: int, is_refused: bool) -> None:
+    (tmp_path / "open").mkdir()
+    folder = tmp_path / "open" / "gateway" / "state"
+    with ExitStack() as cleanup:
+        hold_state_dir(folder, cleanup, is_mended=False)
+    (tmp_path / "open").chmod(open_to)
+    with ExitStack() as cleanup:
+        if not is_refused:
+            hold_state_dir(folder, cleanup, is_mended=False)
+            return
+        with pytest.raises(Refused) as caught:
+            hold_state_dir(folder, cleanup, is_mended=False)
+    above = tmp_path / "open"
+    assert caught.value.code == Exit.NO_PERMISSION
+    assert caught.value.sentence == (
+        f"state directory {folder} can be replaced by every user, as {above} is open to them. Run chmod o-w {above}."
+    )
+
+
+def test_the_top_of_a_volume_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda self: self == tmp_path)
+    tmp_path.chmod(0o777)
+    with ExitStack() as cleanup:
+        hold_state_dir(tmp_path / "state", cleanup, is_mended=False)
+
+
 def test_a_file_in_its_place_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -13,7 +13,7 @@ from ipc.settings import Settings
 from ipc.texts.beneath import holds
 from supervisor.settings.config import Loaded
 from supervisor.settings.problems import Problem
-from supervisor.state_dir import state_dir_trouble
+from supervisor.state_dir import state_dir_trouble, trouble_above
 
 _OTHERS_WRITE = 0o022
 _SQLITE = b"SQLite format 3\0"
@@ -68,8 +68,9 @@ def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:
         status = folder.stat()
     except FileNotFoundError:
         yield from _leads_nowhere(folder) if folder.is_symlink() else _makeable(folder)
-        return
-    trouble = state_dir_trouble(folder, status, is_mended=is_mended)
+        status = None
+    trouble = None if status is None else state_dir_trouble(folder, status, is_mended=is_mended)
+    trouble = trouble or trouble_above(folder)
     if trouble is not None:
         yield trouble
 

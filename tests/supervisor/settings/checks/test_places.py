@@ -120,6 +120,20 @@ def test_a_state_directory_or_a_ledger_that_is_a_link_to_nothing_is_said(tmp_pat
     ]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_state_directory_that_every_user_could_replace_is_said(tmp_path: Path, is_there: bool) -> None:
+    above = tmp_path / "open"
+    above.mkdir()
+    if is_there:
+        (above / "state").mkdir(mode=0o700)
+    above.chmod(0o777)
+    (told,) = of_setting(tmp_path, f'state_dir = "{above / "state"}"')
+    assert told == (
+        f"g.toml:1  state_dir: {above / 'state'} can be replaced by every user, as {above} is open to them. "
+        f"Run chmod o-w {above}."
+    )
+
+
 def test_a_ledger_that_is_no_file_is_said_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ledger")
     for place in (tmp_path / "ledger", Path("/dev/null"), tmp_path):
