@@ -1,4 +1,5 @@
-"""Values of requests that a policy names and no action offers: `gateway check` and `gateway policy check` warn of them.
+"""Denied actions and values of requests that a policy names and no manifest has: `gateway check` and `gateway policy
+check` warn of them.
 
 An action offers the JSON pointers in its manifest's `policy_input`. Reads the text of rules, so it may err; it refuses
 nothing. Asks no engine.
@@ -24,6 +25,9 @@ def pointer_doubts(files: PolicyFiles, offered: Mapping[str, Sequence[str]]) -> 
 
 
 def _of_data(files: PolicyFiles, offered: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for action_id in files.data.denied_actions:
+        if action_id not in offered:
+            yield f"data.json: denied_actions.{action_id}: no manifest has this action{meant(action_id, offered)}"
     for section, rules in (("thresholds", files.data.thresholds), ("caps", files.data.caps)):
         for action_id, given in rules.items():
             if action_id not in offered:

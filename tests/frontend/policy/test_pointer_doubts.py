@@ -50,6 +50,13 @@ def test_values_that_are_offered_and_other_text_are_not_doubted(tmp_path: Path, 
     assert doubts(tmp_path, rego + "\n") == []
 
 
+def test_a_denied_action_that_no_manifest_has_is_doubted(tmp_path: Path) -> None:
+    assert doubts(tmp_path, denied_actions={"pay": "no", "reed": "no", "export": "no"}) == [
+        "data.json: denied_actions.reed: no manifest has this action; did you mean read?",
+        "data.json: denied_actions.export: no manifest has this action",
+    ]
+
+
 def test_thresholds_and_caps_of_values_that_their_action_does_not_offer_are_doubted(tmp_path: Path) -> None:
     def cap(pointer: str) -> dict[str, Any]:
         return {"pointer": pointer, "per": "all", "window_seconds": 60, "deny_above": 1}
