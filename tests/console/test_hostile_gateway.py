@@ -145,6 +145,28 @@ def test_what_does_not_hash_to_what_is_shown_is_not_signed(
     assert not [one for one in script.requests if one.startswith("POST /v1/approvals")]
 
 
+@pytest.mark.parametrize("first", ["pending", "claimed"])
+def test_a_call_that_is_being_decided_is_followed_to_its_end(
+    page: Browser, served: Console, script: ScriptedGateway, first: str
+) -> None:
+    def in_state(state: str, **more: str) -> tuple[int, Any]:
+        return 200, DETAIL | {"approval_id": "apr_2", "state": state, "claimed_by": "ben"} | more
+
+    path = "GET /v1/approvals/apr_2"
+    script.answers[path] = in_state(first)
+    signed_in(page, served)
+    go(page, "held/apr_2", "Canonical request")
+    script.answers[path] = in_state("claimed")
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")
+    page.sees("decided by")
+    script.answers[path] = in_state("approved", receipt_id="rcpt_of_ben")
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")
+    page.sees("rcpt_of_ben")
+    asked = script.requests.count(f"{path}")
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")
+    assert script.requests.count(path) == asked
+
+
 def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Console, script: ScriptedGateway) -> None:
     def reporting(size: int) -> tuple[int, Any]:
         return 200, STATUS | {"checkpoint": CHECKPOINT | {"size": size}}

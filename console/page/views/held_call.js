@@ -8,9 +8,11 @@ import { confirmed, el, facts, field, fill, long, problem, say } from "../dom.js
 import { poll } from "../live.js";
 import { asciiJson, plain, visible } from "../visible.js";
 import { approvals, moment, tag, told } from "../words.js";
+import { outcome, ran, refused } from "./ended.js";
 import { left, ticking } from "./held.js";
 
 const PAUSE = 3000;
+const UNDER_WAY = new Set(["pending", "claimed"]); // states that another one follows
 
 /** Show one. */
 export async function heldCallView(root, { abort, argument }) {
@@ -28,15 +30,17 @@ export async function heldCallView(root, { abort, argument }) {
   everything(detail));
   showState(state, detail);
   ticking(state, abort);
-  if (detail.state !== "pending") {
+  if (!UNDER_WAY.has(detail.state)) {
     fill(decision, outcome(detail));
     return;
   }
   const isSame = await isAsShown(detail);
   const watching = new AbortController();
   abort.addEventListener("abort", () => watching.abort());
-  // Look what became of it; true when it is over. Something else than a decision of this page may have ended it.
-  const look = async (error = null) => {
+  let shownText = null;
+  let failed = null;
+  // Look what became of it; true when it is decided. Something else than a decision of this page may have ended it.
+  const look = async (error = failed) => {
     let now;
     try {
       now = await get(path, {}, abort);
@@ -45,7 +49,11 @@ export async function heldCallView(root, { abort, argument }) {
       now = { ...detail, state: "expired" };
     }
     if (now.state === "pending" || watching.signal.aborted) return false;
-    watching.abort();
+    failed = error;
+    if (!UNDER_WAY.has(now.state)) watching.abort(); // a call that runs is followed to its end
+    const text = JSON.stringify(now);
+    if (text === shownText) return true;
+    shownText = text;
     showState(state, now);
     fill(decision, error === null ? null : problem(told(error)), outcome(now));
     return true;
@@ -56,7 +64,8 @@ export async function heldCallView(root, { abort, argument }) {
     fill(decision, shown);
     shown.focus();
   };
-  fill(decision, isSame ? form(detail, look, settled) : unsigned(detail));
+  if (detail.state === "claimed") fill(decision, outcome(detail));
+  else fill(decision, isSame ? form(detail, look, settled) : unsigned(detail));
   poll(async () => {
     if (!decision.querySelector("[aria-busy]")) await look();
   }, PAUSE, watching.signal, (why) => fill(wrong, why === null ? null : problem(why)));
@@ -218,32 +227,4 @@ function summary(detail, more) {
     ["asked by", plain(detail.principal)], ["plan", detail.plan_hash], ["shown", detail.shown_hash]];
   return [...rows, ...Object.entries(more).filter(([, value]) => value).map(([name, value]) =>
     [name.replaceAll("_", " "), value])];
-}
-
-function ran(answer) {
-  const isGood = answer.verification.is_fully_successful;
-  return el("section", { class: "card done", "aria-labelledby": "done", tabindex: -1 },
-    el("h2", { id: "done" }, isGood ? "Approved, ran, and as it should be" : "Approved, and ran"),
-    facts([["verification", [tag(answer.verification_outcome)]],
-      ["receipt", [el("a", { href: `#/call/${answer.trace_id}` }, answer.receipt_id)]],
-      ["approved by", plain(answer.approval?.approved_by)],
-      ["signed", "with the key of this browser"],
-      ["output", el("code", {}, long(asciiJson(answer.output), "the output"))]]));
-}
-
-function refused(answer) {
-  return el("section", { class: "card done", "aria-labelledby": "done", tabindex: -1 },
-    el("h2", { id: "done" }, "Denied; nothing ran"),
-    facts([["denied by", answer.denied_by], ["reason", plain(answer.deny_reason)],
-      ["trace", [el("a", { href: `#/call/${answer.trace_id}` }, answer.trace_id)]]]));
-}
-
-function outcome(detail) {
-  return el("section", { class: "card done", "aria-label": "What came of it" }, facts([
-    ["state", [tag(detail.state)]], ["decided by", plain(detail.claimed_by)],
-    ["at", [moment(detail.completed_at ?? detail.claimed_at)]],
-    ...(detail.deny_reason ? [["denied for", detail.deny_reason]] : []),
-    ...(detail.error_code ? [["failed with", detail.error_code]] : []),
-    ["signed", detail.approval_signature ? "by the operator who decided" : "no"],
-    ["receipt", detail.receipt_id ? [el("a", { href: `#/call/${detail.trace_id}` }, detail.receipt_id)] : "none"]]));
 }
