@@ -171,7 +171,7 @@ def _read_keys(path: Path) -> ReceiptKeys:
 
 def _checkpoint_keys(texts: list[str]) -> Keys:
     try:
-        return keys_by_name(texts)
+        return keys_by_name([key for text in texts for key in text.split() or [text]])
     except NoteRefused as error:
         raise CannotCheck(f"--checkpoint-key: {error}.") from None
 

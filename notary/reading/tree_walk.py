@@ -231,7 +231,8 @@ class _Look:
         try:
             made = Checkpoint.parse(parted(note)[0] if keys is None else opened(note, keys))
         except (NoteRefused, TypeError, AttributeError) as error:
-            raise Misplaced(None, None, f"the checkpoint of size {size} makes no sense: {error}") from None
+            hint = "" if keys is None else "; of a log whose key was rotated, give every key: --checkpoint-key"
+            raise Misplaced(None, None, f"the checkpoint of size {size} makes no sense: {error}{hint}") from None
         if (made.size, made.time) != (size, time):
             raise Misplaced(None, None, f"the checkpoint of size {size} does not say what its columns say")
         if made.size > self.tree.size or self.tree.root(made.size) != made.root:

@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     verify.add_argument(
         "--checkpoint-key", action="append", default=[], metavar="KEY",
-        help="verifier key (name+id+base64) that must have signed those checkpoints; may be repeated",
+        help="verifier key (name+id+base64) that must have signed those checkpoints; several, where it was rotated",
     )  # fmt: skip
     verify.set_defaults(run=_verify)
     add_seal(ledger_commands)

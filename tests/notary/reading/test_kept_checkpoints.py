@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
@@ -19,6 +20,7 @@ from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.programs.offline import main
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
+from notary.tree.notes import verifier_key
 from supervisor.programs import INTERPRETER
 from tests.notary.reading.tampered import write_events
 from tests.notary.running import ROOT, Running, execute
@@ -164,6 +166,22 @@ def test_a_checkpoint_by_another_key_does_not_count_where_the_key_is_known(
     code, said = run(ledger, "--checkpoint", ledger.kept, "--checkpoint-key", keys[0], capsys=capsys)
     assert code == Exit.UNAVAILABLE
     assert "kept.json: the note has no signature that holds, by a known key." in said
+
+
+def test_every_key_of_a_log_may_be_given_as_it_is_printed_and_a_missing_one_is_asked_for(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = ledger.told["keys"]
+    assert isinstance(keys, tuple)
+    name = keys[0].partition("+")[0]
+    later = verifier_key(name, Ed25519PrivateKey.generate().public_key())
+    assert run(ledger, "--checkpoint-key", f"{later}\n{keys[0]}\n", capsys=capsys)[0] == Exit.OK
+    code, said = run(ledger, "--checkpoint-key", later, capsys=capsys)
+    assert (code, "of a log whose key was rotated, give every key: --checkpoint-key" in said) == (
+        Exit.CHECK_FAILED,
+        True,
+    )
+    assert run(ledger, "--checkpoint-key", "", capsys=capsys)[0] == Exit.UNAVAILABLE
 
 
 @pytest.mark.parametrize(("unsigned", "words"), [
