@@ -1,5 +1,6 @@
 """The page before a gateway, or a proxy in between, that answers as no real gateway does; and its own sources."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -165,6 +166,27 @@ def test_a_call_that_is_being_decided_is_followed_to_its_end(
     asked = script.requests.count(f"{path}")
     page.run("document.dispatchEvent(new Event('visibilitychange'))")
     assert script.requests.count(path) == asked
+
+
+def test_a_decision_whose_answer_is_lost_may_have_arrived_and_the_page_says_so(
+    page: Browser, served: Console, script: ScriptedGateway
+) -> None:
+    changing = {"state", "status", "claimed_by", "approvals", "shown_hash"}
+    detail = DETAIL | {"approval_id": "apr_3", "unresolved_domains": [], "unresolved_paths": []}
+    shown = rfc8785.dumps({name: value for name, value in detail.items() if name not in changing})
+    detail["shown_hash"] = f"sha256:{hashlib.sha256(shown).hexdigest()}"
+    script.answers["GET /v1/approvals/apr_3"] = (200, detail)
+    script.answers["POST /v1/approvals/apr_3/approve"] = (200, '{"trace_id":')
+    signed_in(page, served)
+    go(page, "held/apr_3", "Canonical request")
+    page.click("button", "Approve")
+    page.click("button", "Sign and approve")
+    page.sees("The decision may have arrived all the same: this page goes on looking.")
+    script.answers["POST /v1/approvals/apr_3/approve"] = (409, {"error": "plan_integrity"})
+    page.click("button", "Approve")
+    page.click("button", "Sign and approve")
+    page.sees("plan_integrity")
+    assert "may have arrived" not in page.text()
 
 
 def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Console, script: ScriptedGateway) -> None:

@@ -12,6 +12,8 @@ import { outcome, ran, refused } from "./ended.js";
 import { left, ticking } from "./held.js";
 
 const PAUSE = 3000;
+const LOST = new Set(["console_unreachable", "gateway_unreachable", "gateway_not_understood", "gateway_timeout",
+  "not_understood"]); // the answer, perhaps not the request
 const UNDER_WAY = new Set(["pending", "claimed"]); // states that another one follows
 
 /** Show one. */
@@ -213,7 +215,8 @@ function form(detail, look, settled) {
       if (isOver) return;
       decided.removeAttribute("aria-busy");
       for (const button of buttons) button.disabled = false;
-      fill(said, problem(told(error)));
+      fill(said, problem(told(error)), LOST.has(error.code) ? el("p", {},
+        "The decision may have arrived all the same: this page goes on looking.") : null);
       buttons[0].focus();
     }
   }
