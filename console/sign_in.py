@@ -44,7 +44,7 @@ class SignInLink:
         )
 
     def used(self, body: bytes) -> Answer:
-        """The operator's keys, at the first time."""
+        """The operator's keys when the link is first used; a refusal after that, and for another secret."""
         try:
             secret = msgspec.json.decode(body, type=_Asked).secret
         except msgspec.MsgspecError:

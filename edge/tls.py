@@ -38,7 +38,7 @@ class EdgeCertificate(FollowedCertificate):
         before = self._roots
         super().look_again()
         if before - self._roots:
-            log.info("a root of clients is gone; connections that showed a certificate end")
+            log.info("a root was removed from client_ca_file; connections that showed a certificate end")
             self.roots_gone()
 
     def _loaded(self) -> ssl.SSLContext:

@@ -58,7 +58,7 @@ def idempotency(top: Section) -> Idempotency:
 
 
 def check_exchange(manifest: Manifest, tree: Node, report: Report) -> None:
-    """Note what keeps the two sections from being followed."""
+    """Note each problem of the sections `response` and `idempotency`."""
 
     def note(path: Path, message: str, mend: str) -> None:
         report.add(tree.line_at(path), dotted(path), message, mend)

@@ -188,7 +188,7 @@ def _check_domain(section: Section, field: str, name: str) -> None:
         section.report.add(*where, f"{shown(name)} {error}.", "Write a name such as api.example.com or *.example.com.")
         return
     if normal != name:
-        section.report.add(*where, f"{shown(name)} is not the form in which it is compared.", f"Write {normal}.")
+        section.report.add(*where, f"{shown(name)} is not in its normal form.", f"Write {normal}.")
 
 
 def _check_paths(section: Section, files: Files) -> None:

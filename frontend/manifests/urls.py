@@ -167,7 +167,7 @@ def _authority(text: str) -> tuple[str | None, str | None, str]:
     except InvalidDomain as error:
         raise TemplateRefused(f"the host {error}", "Write a domain name such as api.example.com.") from None
     if normal != host:
-        raise TemplateRefused("the host is not in the form in which it is compared", f"Write {normal}.")
+        raise TemplateRefused("the host is not in its normal form", f"Write {normal}.")
     return host, None, port or ""
 
 

@@ -18,7 +18,7 @@ CREDIT = 0.05
 
 
 class FairQueue(Generic[Wish]):
-    """Wishes of one owner come in order."""
+    """The wishes that wait; those of one owner keep their order."""
 
     def __init__(self) -> None:
         self._waiting: dict[Owners, deque[Wish]] = {}

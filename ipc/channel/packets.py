@@ -67,8 +67,8 @@ class PacketChannel(Generic[M]):
     def receive(self, flags: int = 0) -> M | None:
         """Take one packet: the message that it completes, or None. `flags` are those of recv(2).
 
-        Raises ChannelClosed when the peer is gone, FrameError and ProtocolError for what is no message now, OSError,
-        and BlockingIOError when nothing waits.
+        Raises ChannelClosed when the peer is gone, FrameError for no message, ProtocolError for one of another
+        state, OSError, and BlockingIOError when nothing waits.
         """
         packet = self._sock.recv(PACKET_BYTES + 2, flags)
         if not packet:

@@ -79,12 +79,12 @@ def reach_of(
 
 
 def networks_of(host: str, networks: Iterable[PlanNetwork]) -> list[PlanNetwork]:
-    """The networks that this name is of."""
+    """The networks whose domains have this name."""
     return [one for one in networks if matches(host, one.domains)]
 
 
 def may_send_plain(host: str, networks: Iterable[PlanNetwork]) -> bool:
-    """True if secrets may go to this name over http: every network that it is of says so."""
+    """True if secrets may go to this name over http: every network that has it says so."""
     named = networks_of(host, networks)
     return bool(named) and all(one.unsafe_plain_secrets for one in named)
 

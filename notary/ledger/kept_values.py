@@ -121,7 +121,7 @@ def check(kept: KeptValues) -> None:
         raise NotStorable("more kept values than a call may have")
     for one in kept.values:
         if one.kind not in (KEPT, MASKED) or len(one.text.encode()) > MAX_VALUE_BYTES or not one.pointer:
-            raise NotStorable("a kept value that no call may have")
+            raise NotStorable("a kept value of an unknown kind, too large, or without a pointer")
         # SECURITY: sums are made of these texts later, by a notary that could not go on without one that it can't read.
         if not is_kept_text(one.text):
             raise NotStorable("a kept value that is no value of a request")

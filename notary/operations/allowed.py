@@ -104,7 +104,7 @@ def check_code(code: str | None) -> None:
 def check_own(unit: Transaction, intent: OpenIntent) -> None:
     """Raises NotAllowed for an intent that another front has opened, whether or not that one still lives."""
     if intent.front_id != unit.front_id:
-        raise NotAllowed(f"{intent.intent_id} was opened by {intent.front_id or 'a front of before'}")
+        raise NotAllowed(f"{intent.intent_id} was opened by {intent.front_id or 'an earlier front'}")
 
 
 def check_worker(unit: Transaction, worker_id: str) -> None:

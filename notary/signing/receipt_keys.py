@@ -103,7 +103,7 @@ def signature_status(receipt: LedgerReceipt, jwks: dict[str, Any]) -> SignatureS
 
 
 class ReceiptSigner:
-    """Signs receipts with one key and shows them against all. Key and set are replaced as one (`use`)."""
+    """Signs receipts with one key and verifies them with all. `use` replaces key and set together."""
 
     def __init__(self, held: HeldKey[Ed25519PrivateKey]) -> None:
         self._held = held

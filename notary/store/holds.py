@@ -149,8 +149,8 @@ def void_one(connection: OpenTransaction, approval_id: str) -> None:
 
 
 def due(connection: OpenTransaction, moment: Moment, limit: int) -> list[ApprovalRecord]:
-    """Pending ones that wait no more, oldest first: one at least, and no more than TOLD_CHARACTERS. First those whose
-    time is over, then those of another epoch."""
+    """Pending ones that wait no more, oldest first; bounded as `claimed_by` is. First those whose time is
+    over, then those of another epoch."""
     over = f"{_SELECT} WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
     records = _that_fit(connection.execute(over, (moment.now, limit)))
     if records:
@@ -160,7 +160,7 @@ def due(connection: OpenTransaction, moment: Moment, limit: int) -> list[Approva
 
 
 def claimed_by_others(connection: OpenTransaction, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
-    """Claimed ones whose holder is not among these, oldest first: one at least, and no more than TOLD_CHARACTERS."""
+    """Claimed ones whose holder is not among these, oldest first; bounded as `claimed_by` is."""
     marks = ", ".join("?" * len(live_holders))
     orphaned = (
         f"{_SELECT} WHERE state = 'claimed' AND (holder IS NULL OR holder NOT IN ({marks})) ORDER BY created_at, seq"
@@ -169,8 +169,8 @@ def claimed_by_others(connection: OpenTransaction, live_holders: tuple[str, ...]
 
 
 def claimed_by(connection: OpenTransaction, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
-    """Approvals that this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
-    TOLD_CHARACTERS."""
+    """Approvals that this holder has claimed, without the ids in `but`, oldest first: bodies of no more than
+    TOLD_CHARACTERS together, but one at least."""
     marks = ", ".join("?" * len(but))
     claimed = (
         f"{_SELECT} WHERE state = 'claimed' AND holder = ? AND approval_id NOT IN ({marks}) ORDER BY created_at, seq"

@@ -95,5 +95,5 @@ def decoded(text: str, length: int | None = None) -> bytes:
         raise NoteRefused("a part of the note is not base64") from None
     # Characters outside the alphabet were ignored: encoding the bytes again shows them.
     if (length is not None and len(data) != length) or b64encode(data).decode() != text:
-        raise NoteRefused("a part of the note is not base64 of what it should be")
+        raise NoteRefused("a part of the note is base64 of another form or length")
     return data

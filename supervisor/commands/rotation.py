@@ -115,4 +115,4 @@ def _told(settings: Settings, command: list[str], kind: type[T]) -> T:
     try:
         return msgspec.json.decode(done.stdout, type=kind)
     except msgspec.MsgspecError as error:
-        raise Refused(Exit.FAILED, f"the keys could not be reached: {error}.") from None
+        raise Refused(Exit.FAILED, f"the answer about the keys could not be read: {error}.") from None

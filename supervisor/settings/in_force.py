@@ -64,7 +64,10 @@ def keep_in_force(state_dir: Path, settings: Settings) -> None:
             stream.write(_encode(kept))
         fresh.replace(path)
     except OSError as error:
-        log.warning("gateway check --against-running will not work: its file was not written", cause=error.strerror)
+        log.warning(
+            "the settings in force were not written down: gateway check --against-running will not work",
+            cause=error.strerror,
+        )
         _remove(path)
 
 

@@ -15,7 +15,7 @@ class UnknownKeys:
         self._count = 0
 
     def told(self, key: str, table: schema.SettingsTable, path: Path) -> tuple[str, str]:
-        """The text and the mend for one of them."""
+        """Count an unknown key; returns the text of its problem, and the mend."""
         self._count += 1
         place = f" in [{dotted(path)}]" if path else ""
         likely = _likely(key, table, path) if self._count <= MAX_TOLD else ""

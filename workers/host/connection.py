@@ -126,7 +126,7 @@ def secured(stream: Stream, deadline: float, tls: ssl.SSLContext, name: str, pee
 
 
 def dial(addresses: Sequence[tuple[str, int]], deadline: float, peer: str) -> socket.socket:
-    """Connect to the first of the first MAX_ADDRESSES that answers. Raises HostError."""
+    """Connect to the first address that answers; MAX_ADDRESSES are tried. Raises HostError."""
     addresses = addresses[:MAX_ADDRESSES]
     for position, (address, port) in enumerate(addresses):
         share = seconds_left(deadline, peer) / (len(addresses) - position)

@@ -60,7 +60,7 @@ class RedisKeyedCalls:
         self._calls[name] = call
 
     def keys_of(self, principal: str, now: float) -> int:
-        """See KeyedCalls. As it is now: another host may add one at the same time."""
+        """See KeyedCalls. Counted now: another host may add one at the same time."""
         counted = self._changes.look("ZCOUNT", self._keys.call_keys_of(principal), f"({now!r}", "+inf")
         return int(counted) + self._added.get(principal, 0)
 

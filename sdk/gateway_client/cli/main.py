@@ -90,7 +90,7 @@ def main() -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Standard streams that were closed lead to nothing, so that no socket takes their numbers."""
+    """Open standard streams that were closed on /dev/null, so that no socket takes their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

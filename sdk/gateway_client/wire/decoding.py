@@ -22,7 +22,7 @@ N = TypeVar("N", bound=Noun)
 
 
 class _Mismatch(Exception):
-    """Where a value is not what its annotation says."""
+    """The place of a value that does not fit its annotation."""
 
 
 def parse_json(body: bytes, what: str) -> Any:

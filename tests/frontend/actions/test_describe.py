@@ -24,7 +24,7 @@ SCHEMA = manifest_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 EXAMPLES = sorted((ROOT / "contrib" / "examples" / "actions").glob("*.yaml"))
 NOT_A_MATTER_OF_FORM = re.compile(
-    r"Write a name such as api\.example\.com|is not the form in which it is compared|is no such path|stands here twice"
+    r"Write a name such as api\.example\.com|is not in its normal form|is no such path|stands here twice"
     r"|fs\.operation is missing|or another of header, query|and a secret has one way|is for inject\.header alone"
 )
 
