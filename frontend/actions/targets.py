@@ -98,5 +98,6 @@ def _path(action: Action, files: Files, request: Any) -> str:
     try:
         paths.check_path(value)
     except paths.InvalidPath as error:
-        raise GateError("schema_violation", reason=f"{files.path_pointer}: {error.rule}") from None
+        expected = f"must be a plain relative path ({error.rule.replace('_', ' ')})"
+        raise GateError("schema_violation", reason=f"{files.path_pointer}: {expected}") from None
     return value
