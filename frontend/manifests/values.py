@@ -16,7 +16,8 @@ NAME = rf"{_CHARACTERS}(?:[.-]{_CHARACTERS})*"
 def refuse_value(name: str, rule: str) -> NoReturn:
     """Raises GateError schema_violation for the request's property `name`."""
     place = "/" + escaped_name(name) if name else "(body)"
-    raise GateError("schema_violation", reason=f"{place}: {rule}")
+    problem = f"can't be sent where the template puts it ({rule.replace('_', ' ')})"
+    raise GateError("schema_violation", reason=f"{place}: {problem}")
 
 
 def escaped_name(name: str) -> str:

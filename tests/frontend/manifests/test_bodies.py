@@ -58,7 +58,7 @@ def test_a_form_has_a_field_for_each_value_that_is_there(
 def test_a_value_that_is_no_text_has_no_place_in_a_form(value: Any) -> None:
     with pytest.raises(GateError) as refused:
         render({"a": value}, body_form={"x": "{a}"})
-    assert refused.value.extra["reason"] == "/a: type"
+    assert refused.value.extra["reason"] == "/a: can't be sent where the template puts it (type)"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_text_has_values_in_their_places(template: str, body: str) -> None:
 def test_a_text_lacks_no_value() -> None:
     with pytest.raises(GateError) as refused:
         render({"a": None}, body_text="say {a}")
-    assert refused.value.extra["reason"] == "/a: required"
+    assert refused.value.extra["reason"] == "/a: can't be sent where the template puts it (required)"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_texts_of_json_have_values_in_their_places(template: Any, request_: dict
 def test_a_list_or_object_has_no_place_inside_a_text(body: dict[str, Any], value: Any) -> None:
     with pytest.raises(GateError) as refused:
         render({"a": value}, **body)
-    assert refused.value.extra["reason"] == "/a: type"
+    assert refused.value.extra["reason"] == "/a: can't be sent where the template puts it (type)"
 
 
 @pytest.mark.parametrize("body", [{"body_form": {"x": ["{a}"] * 11}}, {"body_text": "{a}" * 11}])
 def test_each_kind_of_body_is_bounded(body: dict[str, Any]) -> None:
     with pytest.raises(GateError) as refused:
         render({"a": "x" * (MAX_BODY_BYTES // 10)}, **body)
-    assert refused.value.extra["reason"] == "(body): body_too_large"
+    assert refused.value.extra["reason"] == "(body): can't be sent where the template puts it (body too large)"
 
 
 def test_the_names_in_a_template_are_found_where_values_go_and_in_keys() -> None:
