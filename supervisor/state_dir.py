@@ -78,12 +78,14 @@ def state_dir_trouble(folder: Path, status: os.stat_result, *, is_mended: bool) 
     return None
 
 
-def trouble_above(folder: Path) -> tuple[str, str] | None:
+def trouble_above(folder: Path, *, is_dev: bool) -> tuple[str, str] | None:
     """Return the problem of a folder in which every user could put another state directory into the place of this one,
-    and its mend; None without one.
+    and its mend; None without one, and in dev mode, whose keys protect nothing.
 
     The top of a volume may be open: Kubernetes gives volumes that mode, to those alone who have them mounted.
     """
+    if is_dev:
+        return None
     for above in dict.fromkeys([*folder.absolute().parents, *Path(os.path.realpath(folder)).parents]):
         mode = above.stat().st_mode if above.is_dir() else 0
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX and not above.is_mount():
@@ -98,7 +100,7 @@ def _was_ours(folder: Path) -> bool:
 
 def _check(folder: Path, *, is_mended: bool) -> None:
     status = folder.stat()
-    trouble = state_dir_trouble(folder, status, is_mended=is_mended) or trouble_above(folder)
+    trouble = state_dir_trouble(folder, status, is_mended=is_mended) or trouble_above(folder, is_dev=is_mended)
     if trouble is not None:
         raise Refused(Exit.NO_PERMISSION, f"state directory {trouble[0]}. {trouble[1]}")
     if stat.S_IMODE(status.st_mode) & 0o777 != STATE_MODE:

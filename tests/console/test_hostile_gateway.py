@@ -172,7 +172,7 @@ def test_a_decision_whose_answer_is_lost_may_have_arrived_and_the_page_says_so(
     page: Browser, served: Console, script: ScriptedGateway
 ) -> None:
     changing = {"state", "status", "claimed_by", "approvals", "shown_hash"}
-    detail = DETAIL | {"approval_id": "apr_3", "unresolved_domains": [], "unresolved_paths": []}
+    detail: dict[str, Any] = DETAIL | {"approval_id": "apr_3", "unresolved_domains": [], "unresolved_paths": []}
     shown = rfc8785.dumps({name: value for name, value in detail.items() if name not in changing})
     detail["shown_hash"] = f"sha256:{hashlib.sha256(shown).hexdigest()}"
     script.answers["GET /v1/approvals/apr_3"] = (200, detail)

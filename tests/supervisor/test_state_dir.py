@@ -102,6 +102,12 @@ def test_a_folder_that_every_user_could_replace_is_refused(tmp_path: Path, open_
     )
 
 
+def test_dev_mode_takes_a_folder_that_every_user_could_replace(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with ExitStack() as cleanup:
+        hold_state_dir(tmp_path / "state", cleanup, is_mended=True)
+
+
 def test_the_top_of_a_volume_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "is_mount", lambda self: self == tmp_path)
     tmp_path.chmod(0o777)

@@ -70,7 +70,7 @@ def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:
         yield from _leads_nowhere(folder) if folder.is_symlink() else _makeable(folder)
         status = None
     trouble = None if status is None else state_dir_trouble(folder, status, is_mended=is_mended)
-    trouble = trouble or trouble_above(folder)
+    trouble = trouble or trouble_above(folder, is_dev=is_mended)
     if trouble is not None:
         yield trouble
 
