@@ -73,7 +73,7 @@ async def test_a_caller_that_stops_waiting_for_a_turn_leaves_no_thread(tmp_path:
         await until(lambda: not threads.borrowed_tokens)
 
 
-async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: Path, nursery: trio.Nursery) -> None:
     file = shared(tmp_path / "file")
 
     async def keep(task_status: trio.TaskStatus[None]) -> None:
@@ -81,13 +81,11 @@ async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: 
             task_status.started()
             await trio.sleep_forever()
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(keep)
-        file.deadlines = replace(PATIENT.files, turn_seconds=0.05)
-        with pytest.raises(NotChanged):
-            async with file.turn():
-                raise AssertionError("another task has the turn")
-        nursery.cancel_scope.cancel()
+    await nursery.start(keep)
+    file.deadlines = replace(PATIENT.files, turn_seconds=0.05)
+    with pytest.raises(NotChanged):
+        async with file.turn():
+            raise AssertionError("another task has the turn")
 
 
 async def test_a_write_that_takes_too_long_keeps_the_turn_until_it_is_over(

@@ -47,16 +47,14 @@ async def test_a_user_over_its_share_loses_its_longest_waiting_connection() -> N
     assert waiting.unsent.size == 0
 
 
-async def test_one_that_has_nothing_finds_room_as_long_as_there_is_some() -> None:
-    async with trio.open_nursery() as nursery:
-        waiting = Waiting(SendBudget(100), nursery)
-        for uid in range(10):
-            await waiting.add(("client", uid), 9)
-        await waiting.add(("client", 10), 11)
-        assert (waiting.cut, waiting.unsent.size) == ([11], 90)
-        await waiting.add(("client", 11), 10)
-        assert (waiting.cut, waiting.unsent.size) == ([11], 100)
-        nursery.cancel_scope.cancel()
+async def test_one_that_has_nothing_finds_room_as_long_as_there_is_some(nursery: trio.Nursery) -> None:
+    waiting = Waiting(SendBudget(100), nursery)
+    for uid in range(10):
+        await waiting.add(("client", uid), 9)
+    await waiting.add(("client", 10), 11)
+    assert (waiting.cut, waiting.unsent.size) == ([11], 90)
+    await waiting.add(("client", 11), 10)
+    assert (waiting.cut, waiting.unsent.size) == ([11], 100)
 
 
 async def test_an_answer_that_was_taken_gives_its_room_back() -> None:

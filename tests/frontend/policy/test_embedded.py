@@ -255,16 +255,14 @@ async def test_a_process_that_does_not_read_is_given_up(
     assert await played.reason() in ("it does not read its channel", "question 1 was not answered within 1.0 s")
 
 
-async def test_open_questions_are_bounded(played: PlayedEngine) -> None:
-    async with trio.open_nursery() as nursery:
-        for _ in range(MAX_OPEN_QUESTIONS):
-            asking(nursery, played)
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(GateError) as refusal:
-            await played.engine.decide(question())
-        assert refusal.value.code == "policy_engine_unavailable"
-        assert refusal.value.cause == f"{MAX_OPEN_QUESTIONS} questions are open"
-        nursery.cancel_scope.cancel()
+async def test_open_questions_are_bounded(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    for _ in range(MAX_OPEN_QUESTIONS):
+        asking(nursery, played)
+    await trio.testing.wait_all_tasks_blocked()
+    with pytest.raises(GateError) as refusal:
+        await played.engine.decide(question())
+    assert refusal.value.code == "policy_engine_unavailable"
+    assert refusal.value.cause == f"{MAX_OPEN_QUESTIONS} questions are open"
 
 
 async def test_an_engine_that_does_not_run_denies() -> None:
