@@ -72,7 +72,9 @@ def told(tmp_path_factory: pytest.TempPathFactory, keys: Credentials) -> Told:
     folder = tmp_path_factory.mktemp("unsafe")
     missing = ("receipt_signing_key_path =", "grant_signing_key_path =", "receipt_keys_jwks_path =", "dpop_jkt =")
     safe = [line for line in configuration(folder, keys) if not line.startswith(missing)]
-    write_manifests(folder / "actions", example("http_fetch", egress={"profile": "proxy_allowlist"}))
+    write_manifests(
+        folder / "actions", example("http_fetch", egress={"profile": "proxy_allowlist"}), example("forbidden_export")
+    )
     top = ('listen_http_addr = "127.0.0.1:0"', 'response_schema_enforcement = "warn"')
     unsafe = [*top, *safe, "[identity]", 'provider = "none"', "[identity.peercred]", "allow_unmapped = true"]
     said = refused(folder, unsafe)
