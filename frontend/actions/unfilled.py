@@ -11,7 +11,7 @@ from ipc.configuration.secret_ways import AnySecretWay, AsPassword, AsToken
 
 
 def unfilled_doubts(manifests: Iterable[Manifest]) -> list[FileProblem]:
-    """Secrets that go with a name that nobody has filled in. Their actions serve all the same."""
+    """A problem for each secret whose name of a user or client is not filled in. Its action serves all the same."""
     doubts = []
     for manifest in manifests:
         for index, use in enumerate(manifest.secrets):

@@ -31,7 +31,7 @@ Seconds = Annotated[int, Meta(ge=1, le=MAX_WINDOW_SECONDS)]
 
 
 def told(error: msgspec.ValidationError) -> str:
-    """What is wrong with a rule, for people."""
+    """The problem of a rule, for people."""
     return re.sub(r"Expected `str` matching regex .*'", "must be a pointer such as /amount", str(error))
 
 

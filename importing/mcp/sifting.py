@@ -1,6 +1,6 @@
 """The messages of a server, without the tools for which the official package would refuse a whole listing.
 
-Guarantees that all else passes as the server sent it, and that each tool that is taken out is told with its reason.
+Guarantees that every other message passes unchanged, and that each tool taken out is listed with its reason.
 """
 
 from collections.abc import AsyncGenerator

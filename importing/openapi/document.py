@@ -128,7 +128,7 @@ class ApiDocument:
 
     @cached_property
     def _items(self) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str]]]:
-        """What stands at each path; and paths that can't be read, and why."""
+        """Each path's item; and each path that can't be read, with the reason."""
         items, unread = {}, []
         for path, given in sorted(_mapping(self.root.get("paths")).items()):
             if path.startswith("x-"):

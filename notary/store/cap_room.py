@@ -16,7 +16,7 @@ Cap = tuple[str, str, str, int]
 
 
 class CapRoom:
-    """What one notary remembers of its own store."""
+    """The room of each cap of one notary's own store."""
 
     def __init__(self) -> None:
         self._left: dict[Cap, int] = {}

@@ -1,4 +1,4 @@
-"""Certificates of clients that TLS refuses: the client is told why, and so is the log."""
+"""Certificates of clients that TLS refuses: the alert and the log name the reason."""
 
 import socket
 import ssl

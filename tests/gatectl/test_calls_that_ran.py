@@ -1,4 +1,4 @@
-"""What gatectl says of a call that ran, or may have, where it can't tell its outcome."""
+"""gatectl says that a call ran, or may have, where it can't tell the outcome."""
 
 import json
 import signal

@@ -1,6 +1,6 @@
 """Actions that go out through the egress proxy, on a gateway of each kind and a real squid.
 
-What is let through and refused, and what becomes of calls without the proxy, stands in tests/conformance.
+tests/conformance shows which calls the proxy lets through, and that calls fail without it.
 """
 
 import json

@@ -23,7 +23,7 @@ async def held(core: Core, max_calls: int = 3, action_id: str = "echo", **body: 
 
 
 async def approve(core: Core, approval_id: str, query: str = "") -> tuple[int, Any]:
-    """What the operator is answered who approves it."""
+    """Approve it as the operator; status and body of the answer."""
     return await core.operate("POST", f"/v1/approvals/{approval_id}/approve{query}")
 
 

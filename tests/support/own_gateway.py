@@ -19,7 +19,7 @@ def own_gateway(
     """A fixture: a gateway before the upstream `up`, whose calls may take as long as they like.
 
     `config` is added to its configuration, keys before tables, and `manifests` to the examples, of which some have
-    `changes`. One that `is_spared` must end as it began.
+    `changes`. With `is_spared` the test must leave it as it was.
     """
 
     @pytest.fixture(scope=scope)

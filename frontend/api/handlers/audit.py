@@ -33,7 +33,7 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
 
 
 async def _found(services: Services, query: EventQuery, asker: str) -> list[bytes]:
-    """As many events as are asked for, by one bounded read of the notary after the other: calls go on between them."""
+    """Up to `limit` events, found by bounded reads of the notary: calls go on between two reads."""
     records = list[bytes]()
     while True:
         found = await services.notary.ask(QueryEvents(query, asker, with_kept=True))

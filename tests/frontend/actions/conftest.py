@@ -104,7 +104,7 @@ def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list
 
 
 Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
-"""What the fixtures `read_text` and `read_kind` are."""
+"""The types of the fixtures `read_text` and `read_kind`."""
 
 
 def assert_refused(read: tuple[Manifest | None, list[FileProblem]], field: str, words: str) -> None:

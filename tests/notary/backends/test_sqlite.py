@@ -29,7 +29,7 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 
 def said_by(role: str, path: Path) -> list[str]:
-    """What a role of children.py says."""
+    """The output of a role of children.py."""
     command = [sys.executable, "-m", "tests.notary.backends.children", role, str(path)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
     return done.stdout.splitlines()

@@ -46,7 +46,7 @@ def write_ages(notary: Running, ages: int = 3, more: Iterable[Open] = ()) -> Non
 
 
 def copied_age(notary: Running, folder: Path) -> CopiedRange:
-    """Copy the oldest of three ages while the notary serves; the segment is to be cut off."""
+    """Copy the oldest of three ages into a segment while the notary serves, without a cut."""
     for age in range(3):
         write_calls(notary, NOW + age * AGE)
     notary.clock.time = NOW + 10 * AGE

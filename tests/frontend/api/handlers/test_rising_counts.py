@@ -1,5 +1,4 @@
-"""What alert rules watch for rising is there before the first count, as 0: Prometheus sees no rise in a series that
-begins at 1."""
+"""Series that alert rules watch begin at 0: Prometheus sees no rise in a series that begins at 1."""
 
 import re
 from pathlib import Path
