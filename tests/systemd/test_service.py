@@ -149,6 +149,18 @@ def test_check_looks_at_the_configuration_as_the_service_does(serving: Installed
     assert (refused.returncode, "grant_signing_key_path" in refused.stdout) == (int(Exit.CONFIG), True), refused.stdout
 
 
+def test_check_has_the_credentials_and_settings_of_drop_ins(serving: Installed, inside: Box) -> None:
+    inside.put("/etc/gateway/empty.json", "{}\n")
+    inside.put("/etc/gateway/list.json", "[]\n")
+    inside.run("systemd-creds", "encrypt", "--name=list.json", "/etc/gateway/list.json", "/etc/gateway/list.cred")
+    first, second = (f"Environment=GATEWAY__SECRETS__FILE=%d/{name}.json" for name in ("empty", "list"))
+    inside.drop_in("test-a", f"LoadCredential=empty.json:/etc/gateway/empty.json\n{first}")
+    assert "no problems" in inside.run(f"{SOURCE}/contrib/systemd/check.sh").stdout
+    inside.drop_in("test-b", f"LoadCredentialEncrypted=list.json:/etc/gateway/list.cred\n{second}")
+    refused = inside.run(f"{SOURCE}/contrib/systemd/check.sh", check=False)
+    assert (refused.returncode, "list.json" in refused.stdout) == (int(Exit.CONFIG), True), refused.stdout
+
+
 def test_a_backup_is_made_and_put_back_as_the_service_does(serving: Installed, inside: Box) -> None:
     """Its user alone reads no key, root may not open its state, and the set of receipt keys is where the unit says."""
     as_service, state, kept = f"{SOURCE}/contrib/systemd/as-service.sh", "/var/lib/gateway", "/var/gateway-backup/one"
