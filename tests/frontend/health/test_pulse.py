@@ -146,26 +146,20 @@ async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_b
     ]
 
 
-async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(core: Core) -> None:
+@pytest.mark.parametrize(("name", "code", "said"), [("template", 503, "not_ready"), ("deliverer", 200, "degraded")])
+async def test_a_process_in_a_crash_loop_is_named_and_fails_readiness_unless_it_is_a_deliverer(
+    core: Core, name: str, code: int, said: str
+) -> None:
     object.__setattr__(core.services, "policy", core.policy)
-    core.services.crash_loops = ("template",)
+    core.services.crash_loops = (name,)
     status, body = await ready(core)
-    assert (status, body["status"], body["crash_loops"], body["ledger"]) == (503, "not_ready", ["template"], True)
+    assert (status, body["status"], body["crash_loops"], body["ledger"]) == (code, said, [name], True)
     _, report = await core.operate("GET", "/v1/admin/status")
-    assert (report["status"], report["crash_loops"]) == ("degraded", ["template"])
+    assert (report["status"], report["crash_loops"]) == ("degraded", [name])
+    core.services.crash_loops = (name, "policy 1")
+    assert (await ready(core))[0] == 503
     core.services.crash_loops = ()
     assert (await ready(core))[0] == 200
-
-
-async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_service(core: Core) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
-    core.services.crash_loops = ("deliverer",)
-    status, body = await ready(core)
-    assert (status, body["status"], body["crash_loops"]) == (200, "degraded", ["deliverer"])
-    _, report = await core.operate("GET", "/v1/admin/status")
-    assert (report["status"], report["crash_loops"]) == ("degraded", ["deliverer"])
-    core.services.crash_loops = ("deliverer", "template")
-    assert (await ready(core))[0] == 503
 
 
 async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(core: Core) -> None:

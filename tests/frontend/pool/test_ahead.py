@@ -2,6 +2,7 @@
 worker."""
 
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 import trio
@@ -84,20 +85,18 @@ async def test_a_worker_that_waits_for_others_outside_has_one_call(pooling: Pool
             await leased(stack, desk, profile)
 
 
-@pytest.mark.parametrize("first", ["pooled", "process"])
-async def test_nothing_is_given_beside_a_call_that_is_not_patient(pooling: Pooling, first: str) -> None:
-    async with pooling(1, max=1) as desk, AsyncExitStack() as stack:
-        await leased(stack, desk, isolation=first, is_patient=first == "process")
-        with pytest.raises(NoWorker):
-            await leased(stack, desk)
+IMPATIENT = {"is_patient": False}
+ALONE = {"isolation": "process"}
 
 
-@pytest.mark.parametrize("isolation", ["pooled", "process"])
-async def test_only_a_patient_call_is_given_ahead(pooling: Pooling, isolation: str) -> None:
+@pytest.mark.parametrize(("first", "second"), [(IMPATIENT, {}), (ALONE, {}), ({}, IMPATIENT), ({}, ALONE)])
+async def test_only_a_patient_call_is_given_ahead_and_only_behind_such_a_one(
+    pooling: Pooling, first: dict[str, Any], second: dict[str, Any]
+) -> None:
     async with pooling(1, max=1) as desk, AsyncExitStack() as stack:
-        await leased(stack, desk)
+        await leased(stack, desk, **first)
         with pytest.raises(NoWorker):
-            await leased(stack, desk, isolation=isolation, is_patient=isolation == "process")
+            await leased(stack, desk, **second)
 
 
 async def test_nothing_is_given_to_a_worker_whose_call_takes_long_until_it_has_ended(pooling: Pooling) -> None:

@@ -76,7 +76,9 @@ async def test_others_are_answered_while_a_megabyte_of_floats_is_validated(core:
     assert answers == {"large": 200}
 
 
-async def test_a_large_body_is_parsed_in_another_thread_too(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_is_large_or_has_many_containers_is_parsed_in_another_thread_too(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = list[int]()
 
     def parsed(body: bytes) -> Any:
@@ -85,8 +87,9 @@ async def test_a_large_body_is_parsed_in_another_thread_too(core: Core, monkeypa
 
     monkeypatch.setattr(deciding, "parse_body", parsed)
     agent, here = await core.agent(), threading.get_ident()
-    assert [(await agent.call(body=body))[0] for body in (SMALL, FLOATS)] == [200, 200]
-    assert [thread == here for thread in threads] == [True, False]
+    bodies: list[Any] = [SMALL, FLOATS, {"n": [[]] * 400}]
+    assert [(await agent.call(body=body))[0] for body in bodies] == [200, 200, 422]
+    assert [thread == here for thread in threads] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -96,19 +99,6 @@ async def test_a_large_body_is_parsed_in_another_thread_too(core: Core, monkeypa
 )  # fmt: skip
 def test_a_body_of_many_containers_counts_as_large(body: bytes, is_large: bool) -> None:
     assert (cost_of(body) > LARGE_BYTES) is is_large
-
-
-async def test_a_small_body_of_many_containers_leaves_the_loop(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = list[int]()
-
-    def parsed(body: bytes) -> Any:
-        threads.append(threading.get_ident())
-        return parse_body(body)
-
-    monkeypatch.setattr(deciding, "parse_body", parsed)
-    agent = await core.agent()
-    assert (await agent.call(body={"n": [[]] * 400}))[0] == 422
-    assert threads[0] != threading.get_ident()
 
 
 async def test_no_parsed_body_waits_for_another_turn(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
