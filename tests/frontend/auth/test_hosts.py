@@ -22,34 +22,28 @@ def is_own(listened: str, public: str, **headers: str) -> bool:
 HERE = ("127.0.0.1:3000", "http://127.0.0.1:3000")
 
 
+OWN_HOSTS = ["127.0.0.1:3000", "localhost:3000", "LocalHost:3000", "[::1]:3000", "localhost", "127.0.0.1", "[::1]"]
+OTHER_HOSTS = [
+    "evil.test", "evil.test:3000", "localhost:3001", "127.0.0.1:80", "127.0.0.2:3000", "localhost.evil.test:3000",
+    "localhost:3000.evil.test", "x@localhost:3000", "localhost:3000/", "[::1]:3001", "0.0.0.0:3000", "", ":3000",
+]  # fmt: skip
+OWN_ORIGINS = ["http://127.0.0.1:3000", "http://localhost:3000", "http://[::1]:3000"]
+OTHER_ORIGINS = [
+    "null", "", "http://evil.test", "https://127.0.0.1:3000", "http://localhost", "http://localhost:8080",
+    "http://localhost:3000.evil.test", "http://localhost:3000/", "file://", "127.0.0.1:3000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "own"), [(one, True) for one in OWN_HOSTS] + [(one, False) for one in OTHER_HOSTS])
+def test_loopback_names_are_its_own_and_any_other_host_is_foreign(host: str, own: bool) -> None:
+    assert is_own(*HERE, host=host) is own
+
+
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1:3000", "localhost:3000", "LocalHost:3000", "[::1]:3000", "localhost", "127.0.0.1", "[::1]"]
+    ("origin", "own"), [(one, True) for one in OWN_ORIGINS] + [(one, False) for one in OTHER_ORIGINS]
 )
-def test_loopback_names_are_its_own(host: str) -> None:
-    assert is_own(*HERE, host=host)
-
-
-@pytest.mark.parametrize(
-    "host",
-    ["evil.test", "evil.test:3000", "localhost:3001", "127.0.0.1:80", "127.0.0.2:3000", "localhost.evil.test:3000",
-     "localhost:3000.evil.test", "x@localhost:3000", "localhost:3000/", "[::1]:3001", "0.0.0.0:3000", "", ":3000"],
-)  # fmt: skip
-def test_any_other_host_is_foreign(host: str) -> None:
-    assert not is_own(*HERE, host=host)
-
-
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "http://localhost:3000", "http://[::1]:3000"])
-def test_its_own_pages_may_ask(origin: str) -> None:
-    assert is_own(*HERE, host="127.0.0.1:3000", origin=origin)
-
-
-@pytest.mark.parametrize(
-    "origin",
-    ["null", "", "http://evil.test", "https://127.0.0.1:3000", "http://localhost", "http://localhost:8080",
-     "http://localhost:3000.evil.test", "http://localhost:3000/", "file://", "127.0.0.1:3000"],
-)  # fmt: skip
-def test_pages_of_elsewhere_may_not(origin: str) -> None:
-    assert not is_own(*HERE, host="127.0.0.1:3000", origin=origin)
+def test_its_own_pages_may_ask_and_those_of_elsewhere_may_not(origin: str, own: bool) -> None:
+    assert is_own(*HERE, host="127.0.0.1:3000", origin=origin) is own
 
 
 def test_the_public_address_is_its_own_too() -> None:

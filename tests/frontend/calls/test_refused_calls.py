@@ -15,6 +15,7 @@ from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.question import Decision, Question
 from ipc.settings import LimitSettings
+from tests.frontend.calls.test_refusals import of_the_front
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.logs import capture_logs
 
@@ -22,11 +23,6 @@ pytestmark = pytest.mark.front(workers=0)
 
 GONE = NotaryUnavailable("the database is gone", "store")
 PATH = "/v1/actions/echo/execute"
-
-
-def of_the_front(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The log without checkpoints, which the notary, a thread of this process, makes on its own schedule."""
-    return [one for one in lines if one["event"] != "checkpoint"]
 
 
 class AllowsSinks:

@@ -11,6 +11,7 @@ from ipc.configuration.quorum import Quorum, QuorumRule
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.standing import Lifted
 from ipc.settings import ApprovalSettings, OperatorSettings
+from tests.frontend.api.handlers.test_value_rules import paid
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, signed
 from tests.support.held_calls import reaching
 from tests.support.policed import policed
@@ -57,11 +58,6 @@ async def added(core: Core, **terms: Any) -> str:
     status, answer = await add(core, **terms)
     assert status == 200, answer
     return str(answer["standing_id"])
-
-
-async def paid(core: Core, amount: object = 1) -> int:
-    status, _ = await (await core.agent()).call("pay", {"amount": amount})
-    return status
 
 
 async def test_a_covered_call_runs_and_its_event_and_receipt_name_the_standing_approval(core: Core) -> None:

@@ -10,6 +10,7 @@ import trio.testing
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.pool import Census, NoWorker
 from ipc.limits import MAX_AHEAD
+from ipc.messages.calling import Call
 from ipc.plan import SecretUse
 from tests.support.worker_desk import DEADLINE, Desk, Pooling, call, until
 
@@ -110,13 +111,18 @@ async def test_a_shared_call_whose_lease_ends_early_takes_no_other_call_along(po
         assert desk.kills == [(worker.worker_id, "its call was abandoned")]
 
 
+async def given(desk: Desk, stack: AsyncExitStack, *calls: Call) -> WorkerChannel:
+    """The worker that all of these calls were given."""
+    (worker,) = {await leased(stack, desk) for _ in calls}
+    for one in calls:
+        await worker.give(one)
+    return worker
+
+
 async def test_a_call_that_is_cut_ends_its_worker_once_that_has_no_call_of_others(pooling: Pooling) -> None:
     async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
-        worker = await leased(stack, desk)
-        assert await leased(stack, desk) is worker
         first, second = call("hang"), call("hang")
-        for one in (first, second):
-            await worker.give(one)
+        worker = await given(desk, stack, first, second)
         desk.pools.cut(worker, first.call_id, "cut")
         assert desk.kills == []
         desk.pools.cut(worker, second.call_id, "cut")
@@ -125,11 +131,8 @@ async def test_a_call_that_is_cut_ends_its_worker_once_that_has_no_call_of_other
 
 async def test_one_that_is_cut_and_ends_all_the_same_does_not_count_against_its_worker(pooling: Pooling) -> None:
     async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
-        worker = await leased(stack, desk)
-        await leased(stack, desk)
         ended, goes_on = call(), call("hang")
-        for one in (ended, goes_on):
-            await worker.give(one)
+        worker = await given(desk, stack, ended, goes_on)
         desk.pools.cut(worker, ended.call_id, "cut")
         await desk.finish(worker, ended)
         assert desk.kills == []
@@ -138,11 +141,8 @@ async def test_one_that_is_cut_and_ends_all_the_same_does_not_count_against_its_
 
 async def test_a_worker_is_told_of_a_call_that_is_given_up_and_does_not_wait_for_its_secrets(pooling: Pooling) -> None:
     async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
-        worker = await leased(stack, desk)
-        await leased(stack, desk)
         given_up = call(isolation="shared", secrets=(SecretUse("token"),))
-        for one in (call("hang"), given_up):
-            await worker.give(one)
+        worker = await given(desk, stack, call("hang"), given_up)
         desk.pools.cut(worker, given_up.call_id, "the notary is silent")
         desk.notary.word(worker.worker_id, given_up)
         result = await desk.notary.heard(worker.worker_id)
@@ -152,11 +152,8 @@ async def test_a_worker_is_told_of_a_call_that_is_given_up_and_does_not_wait_for
 
 async def test_a_large_result_of_a_call_that_was_given_up_holds_up_no_other_call(pooling: Pooling) -> None:
     async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
-        worker = await leased(stack, desk)
-        await leased(stack, desk)
         large, other = call(isolation="shared", provider_input=f'"{"x" * 300_000}"'), call(isolation="shared")
-        for one in (large, other):
-            await worker.give(one)
+        worker = await given(desk, stack, large, other)
         desk.notary.word(worker.worker_id, large)
         assert await desk.notary.heard(worker.worker_id) is not None
         desk.pools.cut(worker, large.call_id, "the notary is silent")
@@ -166,11 +163,8 @@ async def test_a_large_result_of_a_call_that_was_given_up_holds_up_no_other_call
 
 async def test_calls_that_were_given_up_outlast_a_worker_that_is_closed(pooling: Pooling) -> None:
     async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
-        worker = await leased(stack, desk)
-        await leased(stack, desk)
         given_up = call("hang", isolation="shared"), call("hang", isolation="shared")
-        for one in given_up:
-            await worker.give(one)
+        worker = await given(desk, stack, *given_up)
         with trio.fail_after(DEADLINE):
             async with trio.open_nursery() as nursery:
                 for one in given_up:  # one reads, the other waits for its turn

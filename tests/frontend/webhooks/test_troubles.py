@@ -13,7 +13,7 @@ from frontend.webhooks.delivery import Post
 from ipc.settings import WebhookSettings
 from tests.frontend.webhooks.samples import asker, counted, hook, kept, named, notifying_core, settled
 from tests.frontend.webhooks.test_sender import BUSY, FINE, call
-from tests.support.front_core import Core, refuses
+from tests.support.front_core import Core, hangs, refuses
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, holds, says
 from tests.support.worker_desk import until
@@ -155,13 +155,8 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 
 async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, receiver: Receiver) -> None:
     reached = trio.Event()
-
-    async def hangs(operation: Any, args: Any, kwargs: Any) -> Any:
-        reached.set()
-        await trio.sleep_forever()
-
     with trio.fail_after(60):
         async with troubled_core(tmp_path, receiver) as core:
-            asker(core).faults["SettleDelivery"] = hangs
+            asker(core).faults["SettleDelivery"] = hangs(reached)
             await call(core)
             await reached.wait()

@@ -24,7 +24,7 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield front
 
 
-async def paid(core: Core, amount: object) -> int:
+async def paid(core: Core, amount: object = 1) -> int:
     status, _ = await (await core.agent()).call("pay", {"amount": amount})
     return status
 
