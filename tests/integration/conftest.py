@@ -19,6 +19,7 @@ from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervi
 from tests.support.processes import CANARY, NOBODYS_GROUP, started
 from tests.support.proofs import Key
 from tests.support.proved_calls import lease_for
+from tests.support.redis_server import RedisServer
 from tests.support.upstream import Upstream, upstream
 
 LITTLE_FUEL: dict[str, Any] = {"spin": {"resource_limits": {"fuel": 10_000_000}}}
@@ -155,3 +156,11 @@ def new_front(shared_notary: PlayedSupervisor) -> PlayedFront:
 def front(supervisor: PlayedSupervisor) -> PlayedFront:
     """The one that was taken over."""
     return supervisor.attach("front-1-a")
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis of this module's own."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()

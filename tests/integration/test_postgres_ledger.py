@@ -18,14 +18,6 @@ TEXT = {"text": "a"}
 
 
 @pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL of this module's own."""
     server = PostgresServer()

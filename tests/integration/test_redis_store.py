@@ -22,14 +22,6 @@ Start = Callable[[], AbstractContextManager[Gateway]]
 
 
 @pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis of this module's own."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
 def start(up: Upstream, redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Start:
     """Starts the gateway of one folder, by TCP to its Redis."""
     folder: Path = tmp_path_factory.mktemp("state")

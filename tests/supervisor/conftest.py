@@ -13,7 +13,8 @@ import pytest
 
 from ipc.settings import LimitSettings, PoolSettings, Settings, WorkerSettings
 from supervisor.programs import INTERPRETER
-from tests.support.supervised import Running, Start, is_alive, one_each, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, one_each, wait_until
 
 RUN_GATEWAY = (*INTERPRETER, "tests.supervisor.programs.run_gateway")
 ONE_EACH = PoolSettings(min_spare=1, max=2)
@@ -108,5 +109,5 @@ def _end(started: list[Running]) -> None:
         running.process.wait(60)
         assert running.process.stdout is not None
         running.process.stdout.close()
-        left += [pid for pid in running.known if is_alive(pid)]
-    wait_until(lambda: not any(is_alive(pid) for pid in left))
+        left += [pid for pid in running.known if is_running(pid)]
+    wait_until(lambda: not any(is_running(pid) for pid in left))

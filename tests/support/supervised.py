@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from ipc.settings import Settings
 from tests.support.processes import titles_below
 
@@ -36,14 +34,6 @@ def told(log: str, message: str) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and entry.get("message") == message:
             entries.append(entry)
     return entries
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not reaped yet does not."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 @dataclass

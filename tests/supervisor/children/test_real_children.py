@@ -4,7 +4,8 @@ import os
 import signal
 
 from ipc.process.exits import Exit
-from tests.support.supervised import Start, is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Start, wait_until
 
 
 def test_the_real_template_forks_workers_and_gets_its_modules_again_after_a_kill(start: Start) -> None:
@@ -17,11 +18,11 @@ def test_the_real_template_forks_workers_and_gets_its_modules_again_after_a_kill
     assert all(generation == 2 for _, _, generation in after["workers"].values())
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.OK
-    assert not [pid for pid in gateway.known if is_alive(pid)]
+    assert not [pid for pid in gateway.known if is_running(pid)]
 
 
 def test_real_children_die_with_a_killed_supervisor(start: Start) -> None:
     gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
     family = gateway.whole_family()
     gateway.process.kill()
-    wait_until(lambda: not [title for title, pid in family.items() if is_alive(pid)])
+    wait_until(lambda: not [title for title, pid in family.items() if is_running(pid)])

@@ -8,7 +8,8 @@ from ipc.process.parent import LEFT_TO_PARENT
 from supervisor.children.children import Children
 from supervisor.programs import Programs
 from tests.support import processes
-from tests.support.supervised import is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import wait_until
 
 PROGRAMS = Programs()
 
@@ -32,9 +33,9 @@ def test_a_child_that_was_started_a_moment_ago_lives_on(program: tuple[str, ...]
     try:
         for number in LEFT_TO_PARENT:
             os.kill(child.pid, number)
-        wait_until(lambda: not is_alive(child.pid) or names(child.pid, "SigIgn") == set(LEFT_TO_PARENT))
-        wait_until(lambda: not is_alive(child.pid) or not names(child.pid, "SigBlk"))
-        assert is_alive(child.pid)
+        wait_until(lambda: not is_running(child.pid) or names(child.pid, "SigIgn") == set(LEFT_TO_PARENT))
+        wait_until(lambda: not is_running(child.pid) or not names(child.pid, "SigBlk"))
+        assert is_running(child.pid)
     finally:
         child.kill()
         pair[0].close()

@@ -6,7 +6,8 @@ import signal
 import psutil
 
 from ipc.process.exits import Exit
-from tests.support.supervised import Running, Start, is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, wait_until
 
 
 def spares(gateway: Running, module: str) -> list[int]:
@@ -60,4 +61,4 @@ def test_spares_are_gone_with_the_gateway(start: Start) -> None:
     spare = ready_spare(gateway)
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.OK
-    assert not is_alive(spare)
+    assert not is_running(spare)

@@ -8,7 +8,8 @@ import pytest
 from ipc.process.exits import Exit
 from ipc.settings import WebhookSettings, WorkerSettings
 from tests.supervisor.conftest import NONE
-from tests.support.supervised import Running, Start, is_alive, one_each, wait_until, workers
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, one_each, wait_until, workers
 
 LASTING = ("notary", "template")
 """Processes that outlive a front."""
@@ -45,7 +46,7 @@ def test_a_killed_front_is_replaced_at_once_with_everything_new(gateway: Running
     assert not set(after["workers"]) & set(before["workers"])
     assert {title: gateway.whole_family()[title] for title in LASTING} == {title: family[title] for title in LASTING}
     old = [pid for title, pid in family.items() if title not in LASTING]
-    wait_until(lambda: not any(is_alive(pid) for pid in old))
+    wait_until(lambda: not any(is_running(pid) for pid in old))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_a_front_that_breaks_the_protocol_is_killed_and_replaced(
     before = gateway.state()
     gateway.ask(**command)
     gateway.eventually(lambda state: state["pid"] != before["pid"])
-    assert not is_alive(before["pid"])
+    assert not is_running(before["pid"])
     assert said in gateway.log()
 
 
@@ -107,7 +108,7 @@ def test_a_front_whose_channel_with_the_notary_ended_is_killed_and_replaced(star
     gateway = start(notary={"detaches": 1}, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
     (line,) = wait_until(lambda: gateway.told("front 1 is killed: its channel with the notary has ended"))
     gateway.eventually(lambda state: state["pid"] != line["pid"])
-    assert not is_alive(line["pid"])
+    assert not is_running(line["pid"])
     assert [ended["pid"] for ended in gateway.told("front 1 ended")] == [line["pid"]]
     assert not gateway.told("notary ended")
 
@@ -119,7 +120,7 @@ def test_a_deliverer_whose_channel_with_the_notary_ended_is_killed_and_replaced(
     gateway = start(notary={"detaches_deliverer": True}, workers=none, webhooks=(hook,), waits=False)
     (line,) = wait_until(lambda: gateway.told("deliverer is killed: its channel with the notary has ended"))
     wait_until(lambda: gateway.told("deliverer ended"))
-    assert not is_alive(line["pid"])
+    assert not is_running(line["pid"])
     wait_until(lambda: gateway.family().get("deliverer") not in (None, line["pid"]))
 
 
@@ -155,7 +156,7 @@ def test_a_front_may_have_its_policy_process_replaced_but_only_the_present_one(g
     gateway.send(type="ReplacePolicy", pid=first, reason="too late")
     gateway.send(type="ReplacePolicy", pid=gateway.process.pid, reason="not a policy process")
     assert gateway.state()["policies"] == state["policies"] == [*earlier, first, state["policies"][-1]]
-    assert is_alive(state["policies"][-1])
+    assert is_running(state["policies"][-1])
 
 
 def test_a_policy_process_that_was_taken_over_can_not_stop_the_gateway_by_its_exit_code(gateway: Running) -> None:
@@ -232,7 +233,7 @@ def test_a_replaced_template_gets_all_modules_and_forks_all_workers_again(gatewa
     # Every successor counts as younger than any generation that the front has heard of.
     highest = max(generation for _, generation, _ in before["loaded"])
     assert all(generation > highest for _, _, generation in after["workers"].values())
-    wait_until(lambda: not any(is_alive(pid) for title, pid in family.items() if "worker" in title))
+    wait_until(lambda: not any(is_running(pid) for title, pid in family.items() if "worker" in title))
     gateway.send(type="LoadModules", request_id="again", modules=[module("builtin:echo"), module("builtin:http")])
     last = gateway.eventually(lambda state: len(state["loaded"]) == loaded + 2)["loaded"][-1]
     # The new template had both already: nothing was added by this load.

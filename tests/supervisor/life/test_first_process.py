@@ -13,7 +13,8 @@ import pytest
 from ipc.process.exits import Exit
 from ipc.settings import PoolSettings, Settings, WorkerSettings
 from tests.supervisor.conftest import RUN_GATEWAY
-from tests.support.supervised import Running, Start, is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, wait_until
 
 NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -63,7 +64,7 @@ def test_as_the_first_process_it_reaps_orphans_answers_signals_and_leaves_nothin
         family = [one.pid for one in first.children(recursive=True)]
         first.send_signal(signal.SIGTERM)
         assert process.wait(60) == Exit.OK
-        assert not [pid for pid in family if is_alive(pid)]
+        assert not [pid for pid in family if is_running(pid)]
     finally:
         process.kill()
         process.wait(60)

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from ipc.settings import LimitSettings, OperatorSettings, PoolSettings, WorkerSettings
-from tests.support.supervised import Running, Start, is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, wait_until
 
 NONE = PoolSettings(min_spare=0, max=1)
 NO_WORKERS = WorkerSettings(compute=NONE, http=NONE, fs=NONE)
@@ -59,8 +60,8 @@ def test_a_child_that_does_not_follow_is_replaced_before_the_reload_is_answered(
     in_state(gateway, "fake-front.json").write_text("{}")
     rewrite(gateway, operators=(ANN,))
     reload(gateway)
-    assert not is_alive(late)
-    assert not is_alive(notary)
+    assert not is_running(late)
+    assert not is_running(notary)
     gateway.eventually(lambda state: state["pid"] != late and state["started_with"] == ["ann"])
 
 

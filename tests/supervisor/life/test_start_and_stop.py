@@ -13,7 +13,8 @@ import pytest
 from ipc.process.exits import Exit
 from ipc.settings import LimitSettings, PoolSettings, WorkerSettings
 from tests.supervisor.conftest import NONE, ONE_EACH, starting
-from tests.support.supervised import Running, Start, is_alive, wait_until
+from tests.support.processes import is_running
+from tests.support.supervised import Running, Start, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_term_stops_every_front_then_the_notary_by_force_if_need_be_and_leaves_n
     assert gateway.process.stdout is not None
     assert gateway.process.stdout.read() == "", "nothing but the ready line comes out on standard output"
     assert gateway.wait() == Exit.OK
-    assert not [title for title, pid in family.items() if is_alive(pid)]
+    assert not [title for title, pid in family.items() if is_running(pid)]
     assert not os.listdir(Path(gateway.settings.listen_uds_path).parent)
     assert json.loads((Path(gateway.settings.state_dir) / "notary-stopped.json").read_text()) == {"open_fronts": 0}
 
@@ -57,7 +58,7 @@ def test_calls_that_outlive_the_drain_time_are_cut_and_the_exit_code_says_so(sta
     gateway.ask(do="set", values={"stops": False})
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.KILLED
-    assert not [title for title, pid in family.items() if is_alive(pid)]
+    assert not [title for title, pid in family.items() if is_running(pid)]
 
 
 def test_a_stop_waits_for_the_calls_in_flight_and_replaces_their_notary_meanwhile(start: Start) -> None:
