@@ -6,6 +6,7 @@ are problems with their line. Other names at the top level belong to the policy'
 
 import json
 import re
+import sys
 from typing import Annotated, Any
 
 import msgspec
@@ -84,8 +85,12 @@ def parse_data(text: str) -> PolicyData | list[str]:
         return [": holds half a surrogate pair"]
     except _BadName as error:
         return [f":{_line_of(text, error.name, error.name)}: {error}"]
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return [f": nested deeper than {MAX_DEPTH_JSON}"]
+    except _NoConstant as error:
         return [f": {error}"]
+    except ValueError:  # of an integer alone
+        return [f": a number has more than {sys.get_int_max_str_digits()} digits"]
     if not isinstance(document, dict):
         return [":1: must be an object"]
     if _depth(document) > MAX_DEPTH_JSON:
@@ -149,6 +154,10 @@ class _Written(str):
     __slots__ = ()
 
 
+class _NoConstant(ValueError):
+    pass
+
+
 class _BadName(ValueError):
     def __init__(self, name: str) -> None:
         super().__init__(f'"{name}" appears twice in one object')
@@ -165,7 +174,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise _NoConstant(f"{name} is not JSON")
 
 
 def _depth(value: object) -> int:

@@ -59,6 +59,13 @@ def test_only_the_version_is_required() -> None:
         ("null]", "NaN]", ": NaN is not JSON"),
         ("null]", '"\\ud800"]', ": holds half a surrogate pair"),
         ("null]", "[" * 40 + "]" * 40 + "]", ": nested deeper than 32"),
+        ("null]", "[" * 5000 + "]" * 5000 + "]", ": nested deeper than 32"),
+        ("null]", "1" * 5000 + "]", ": a number has more than 4300 digits"),
+        (
+            '"allowlist"',
+            '"thresholds": {"pay": [{"pointer": "/a", "hold_above": 1}, {"pointer": "a"}]}, "allowlist"',
+            ":7: thresholds.pay: must be a pointer such as /amount - at `$[1].pointer`",
+        ),
         ("null]", "null", ":"),
     ],
 )
