@@ -14,10 +14,7 @@ import httpx
 import psutil
 
 from frontend.deadlines import ConfigurationDeadlines
-from tests.support.background import HeldCall
-from tests.support.gateway import ANSWER_SECONDS, STOP_SECONDS, Gateway, config_for, gateway, ready_line, wait_for
-from tests.support.manifests import patient
-from tests.support.upstream import Upstream
+from tests.support.gateway import ANSWER_SECONDS, STOP_SECONDS, Gateway, ready_line, wait_for
 
 CANARY = "canary-7f3a9c"
 
@@ -25,37 +22,6 @@ CANARY = "canary-7f3a9c"
 def lines(gate: Gateway) -> list[dict[str, Any]]:
     """Those that are whole: one may be on its way into the file."""
     return [json.loads(line) for line in gate.log.read_text().rpartition("\n")[0].splitlines()]
-
-
-def test_a_call_that_outlives_the_time_to_stop_leaves_a_receipt_that_says_so(tmp_path: Path, up: Upstream) -> None:
-    session_id = cut_call(tmp_path / "swift", up, 2.0) or cut_call(tmp_path / "slow", up, 60.0)
-    assert session_id is not None, "no front had the time to say what it cut"
-    folder = tmp_path / "slow" if (tmp_path / "slow").exists() else tmp_path / "swift"
-    with gateway(folder) as gate:
-        status = gate.operator().get("/v1/admin/status").json()
-        assert status["unresolved_intents"] == 0
-        (event,) = gate.events(session_id=session_id, event_type="ActionCall")
-        assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
-        receipt = gate.operator().get(f"/v1/receipts/{event['receipt_id']}").json()
-        assert receipt["normalized_result"]["kind"] == "cancelled"
-        assert receipt["signature_status"] == "verified"
-        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
-        kinds = [event["event_type"] for event in gate.events() if event["event_type"].startswith("Gateway")]
-        assert kinds == ["GatewayStarted", "GatewayStopped", "GatewayStarted"]
-
-
-def cut_call(folder: Path, up: Upstream, drain_seconds: float) -> str | None:
-    """Stop a gateway in the middle of a call; the call's session, or None when its front was killed before it was done.
-
-    The time that a front needs to exit is bounded too, and a machine may be busy.
-    """
-    folder.mkdir()
-    config = f"{patient(folder / 'actions')}[limits]\ndrain_seconds = {drain_seconds}\n"
-    with gateway(folder, config_for(up.address, config)) as gate:
-        agent = gate.agent(max_calls=3)
-        HeldCall(up, agent)
-        assert gate.stop(signal.SIGTERM) == 137, "calls were cut"
-        return None if "is killed: it did not leave in time" in gate.log.read_text() else agent.session_id
 
 
 def test_a_gateway_that_still_waits_for_its_modules_stops_at_once(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -16,7 +15,7 @@ from tests.support.gateway import Gateway, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.unresolved import file_terms, leave_intents
 
-ONES = ("matches", "differs", "absent", "unreadable", "resolved", "http_status", "response_schema", "none", "old")
+ONES = ("matches", "differs", "absent", "unreadable", "resolved")
 CONTENT = b"hello"
 
 
@@ -41,9 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def left(files: Path) -> Iterator[tuple[Gateway, dict[str, str]]]:
     """A gateway that finds intents of the one before, and their ids."""
     folder = files.parents[2]
-    kinds: list[dict[str, Any]] = [file_terms(files, f"notes/{name}", CONTENT) for name in ONES[:5]]
-    kinds += [{"verifier_kind": kind} for kind in (*ONES[5:8], "fs_hash")]
-    ids = leave_intents(folder / "state", *kinds)
+    ids = leave_intents(folder / "state", *(file_terms(files, f"notes/{name}", CONTENT) for name in ONES))
     with gateway(folder) as running:
         yield running, dict(zip(ONES, ids, strict=True))
 
@@ -54,16 +51,6 @@ def path_of(intent_id: str, verb: str = "") -> str:
 
 def listed(gate: Gateway) -> list[str]:
     return [one["intent_id"] for one in gate.operator().get("/v1/admin/intents").json()["intents"]]
-
-
-def test_the_list_is_newest_first_and_goes_on_with_older_ones(left: tuple[Gateway, dict[str, str]]) -> None:
-    gate, ids = left
-    newest, older, *_ = reversed(ids.values())
-    first = gate.operator().get("/v1/admin/intents?limit=1").json()
-    assert [one["intent_id"] for one in first["intents"]] == [newest]
-    assert (first["count"], first["total"]) == (1, len(listed(gate)))
-    second = gate.operator().get(f"/v1/admin/intents?limit=1&after={newest}").json()
-    assert [one["intent_id"] for one in second["intents"]] == [older]
 
 
 @pytest.mark.parametrize("state", ONES[:4])
@@ -93,24 +80,6 @@ def test_a_file_verifier_looks_again_and_says_what_is_there(
     assert sorted(one.name for one in (files / "notes").iterdir()) == ["differs", "matches", "resolved", "unreadable"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [("http_status", "send the request again"), ("response_schema", "lost"), ("none", "no verifier"),
-     ("old", "nothing to compare with")],
-)  # fmt: skip
-def test_a_verifier_that_can_t_look_again_says_why_and_nothing_is_written(
-    left: tuple[Gateway, dict[str, str]], kind: str, why: str
-) -> None:
-    gate, ids = left
-    shown = gate.operator().get(path_of(ids[kind])).json()
-    assert not shown["verifier"]["can_look_again"]
-    assert why in shown["verifier"]["reason"]
-    refused = gate.operator().post(path_of(ids[kind], "verify"))
-    assert (refused.status_code, refused.json()["error"]) == (409, "intent_not_verifiable")
-    assert refused.json()["message"] == shown["verifier"]["reason"]
-    assert gate.events(trace_id=shown["trace_id"]) == []
-
-
 def test_the_outcome_stays_the_operator_s_word_beside_what_the_verifier_saw(
     left: tuple[Gateway, dict[str, str]],
 ) -> None:
@@ -134,25 +103,6 @@ def test_the_outcome_stays_the_operator_s_word_beside_what_the_verifier_saw(
     for again in (gate.operator().get(path_of(intent_id)), gate.operator().post(path_of(intent_id, "verify"))):
         assert (again.status_code, again.json()["error"]) == (404, "intent_not_found")
     assert gate.operator().get("/v1/audit/verify").json()["intact"]
-
-
-def test_the_oldest_one_has_its_age_in_the_metrics_until_it_is_resolved(tmp_path: Path) -> None:
-    (intent_id,) = leave_intents(tmp_path / "state", {"verifier_kind": "none"})
-
-    def age(gate: Gateway) -> float:
-        name = "gate_oldest_unresolved_intent_age_seconds "
-
-        def found() -> list[str]:
-            lines = gate.operator().get("/metrics").text.splitlines()
-            return [line.split()[1] for line in lines if line.startswith(name)]
-
-        (value,) = wait_for(found, "a scrape with it")
-        return float(value)
-
-    with gateway(tmp_path) as gate:
-        assert age(gate) >= 7200
-        gate.operator().post(path_of(intent_id, "resolve"), {"outcome": "unknown"})
-        assert age(gate) == 0
 
 
 def test_what_a_call_was_to_write_is_known_of_it_after_its_gateway_was_killed(tmp_path: Path) -> None:
