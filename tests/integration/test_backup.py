@@ -1,8 +1,9 @@
-"""The drill: a backup of a gateway under load, put back elsewhere, verified, and gone on from."""
+"""The drill: a backup of a gateway under load, put back elsewhere, verified, and gone on from.
 
-import json
+What is in one, and that one which fails leaves nothing, stands in tests/notary/programs/test_backup.py.
+"""
+
 import shutil
-import stat
 import subprocess
 import threading
 from dataclasses import dataclass, replace
@@ -29,7 +30,6 @@ class Taken:
     top: str
     backup: Path
     agent: Bearer
-    said: str
     last_receipt: str
     """The receipt of a call after the backup."""
 
@@ -71,54 +71,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
         assert set(answers) == {200}
         assert made.returncode == 0, made.stderr
         receipt = agent.execute("text_digest", TEXT).json()["receipt_id"]
-        again = command("backup", backup, "--config", first / "gateway.toml")
-        assert again.returncode == 78
-        assert "is there already; nothing was written" in again.stderr
-    return Taken(first, top, backup, agent, made.stdout, receipt)
-
-
-def test_it_is_private_complete_and_says_what_is_in_it(taken: Taken) -> None:
-    files = {str(one.relative_to(taken.backup)): one for one in taken.backup.rglob("*")}
-    assert {name for name, one in files.items() if one.is_file()} == {
-        "ledger.sqlite3", "checkpoints", "checkpoint-keys.jwks.json", "lease-keys.jwks.json",
-        "receipt-keys.jwks.json", "backup.json", "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem",
-        "keys/checkpoint.pem",
-    }  # fmt: skip
-    modes = {stat.S_IMODE(one.stat().st_mode) for one in files.values() if one.is_file()}
-    folders = {stat.S_IMODE(one.stat().st_mode) for one in (taken.backup, taken.backup / "keys")}
-    assert (modes, folders) == ({0o600}, {0o700})
-    assert [one.name for one in taken.backup.parent.iterdir() if "partial" in one.name] == []
-    told = json.loads((taken.backup / "backup.json").read_text())
-    assert told["with_keys"] is True
-    assert told["leaves"] > 10
-    assert set(told["files"]) == {name for name, one in files.items() if one.is_file()} - {"backup.json"}
-    assert f"the ledger with {told['leaves']} leaves" in taken.said
-
-
-def test_without_the_flag_no_key_is_in_it(taken: Taken, tmp_path: Path) -> None:
-    done = command("backup", tmp_path / "kept", "--config", taken.first / "gateway.toml")
-    assert (done.returncode, "Signing keys are not in it" in done.stdout) == (0, True)
-    assert not [one for one in (tmp_path / "kept").rglob("*") if one.suffix == ".pem"]
-
-
-def test_what_operators_have_taught_is_in_it(taken: Taken, tmp_path: Path) -> None:
-    learned = taken.first / "state" / "fronts" / "learned.json"
-    learned.parent.mkdir(0o700, exist_ok=True)  # it goes with a gateway that has taught nothing
-    learned.write_bytes(b"{}")
-    learned.chmod(0o600)
-    done = command("backup", tmp_path / "kept", "--config", taken.first / "gateway.toml")
-    assert (done.returncode, (tmp_path / "kept" / "learned.json").read_bytes()) == (0, b"{}")
-
-
-def test_a_backup_that_fails_leaves_nothing(taken: Taken, tmp_path: Path) -> None:
-    (tmp_path / "gateway.toml").write_text((taken.first / "gateway.toml").read_text())
-    lost = tmp_path / "empty.sqlite3"
-    config = tmp_path / "gateway.toml"
-    config.write_text(config.read_text() + f'\n[ledger]\npath = "{lost}"\n')
-    done = command("backup", tmp_path / "kept", "--config", config)
-    assert (done.returncode, done.stdout) == (69, "")
-    assert str(lost) in done.stderr
-    assert [one.name for one in tmp_path.iterdir()] == ["gateway.toml"]
+    return Taken(first, top, backup, agent, receipt)
 
 
 def test_restored_elsewhere_it_verifies_starts_only_when_accepted_and_honours_nothing_of_before(
