@@ -32,6 +32,8 @@ def checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
+        if port == 0:
+            raise ValueError
         domain = normal_domain(host)
     except (ValueError, InvalidDomain) as error:
         said = f"host {error}" if isinstance(error, InvalidDomain) else "is no address"

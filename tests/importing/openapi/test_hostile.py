@@ -149,6 +149,7 @@ def test_names_that_meet_get_numbers_whichever_are_imported(tmp_path: Path) -> N
         ("file:///etc/passwd", "name it with --server"),
         ("https://{tenant}.example.com", "must be a domain name"),
         ("https://api.example.com:99999", "is no address"),
+        ("https://api.example.com:0", "is no address"),
     ],
 )
 def test_a_server_that_is_no_public_name_is_left_out_until_a_person_names_one(
