@@ -4,9 +4,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 import trio
 import trio.testing
@@ -14,6 +12,7 @@ from msgspec.structs import replace
 
 from frontend.deadlines import Deadlines, EgressDeadlines
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
+from tests.frontend.health.test_pulse import ready
 from tests.support.front_core import API_KEY, Core, front_core, signed
 from tests.support.patience import PATIENCE, PATIENT
 from tests.support.played_proxy import Converse, proxy_that, saying
@@ -101,12 +100,6 @@ async def test_a_proxy_without_a_listener_is_down() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ as a front sees it
-
-
-async def ready(core: Core) -> tuple[int, dict[str, Any]]:
-    object.__setattr__(core.services, "policy", core.policy)
-    answer = await core.ask("GET", "/readyz")
-    return answer.status, msgspec.json.decode(answer.body)
 
 
 QUICK = replace(PATIENT, health=replace(PATIENT.health, round_seconds=0.01, proxy_pause_seconds=0.01))

@@ -21,12 +21,12 @@ pytestmark = pytest.mark.front(workers=0)
 
 
 async def ready(core: Core) -> tuple[int, dict[str, Any]]:
+    object.__setattr__(core.services, "policy", core.policy)
     answer = await core.ask("GET", "/readyz")
     return answer.status, msgspec.json.decode(answer.body)
 
 
 async def test_a_fresh_failure_shows_in_the_next_answer(core: Core) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
     assert (await ready(core))[0] == 200
     core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
     assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
@@ -150,7 +150,6 @@ async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_b
 async def test_a_process_in_a_crash_loop_is_named_and_fails_readiness_unless_it_is_a_deliverer(
     core: Core, name: str, code: int, said: str
 ) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
     core.services.crash_loops = (name,)
     status, body = await ready(core)
     assert (status, body["status"], body["crash_loops"], body["ledger"]) == (code, said, [name], True)
@@ -163,7 +162,6 @@ async def test_a_process_in_a_crash_loop_is_named_and_fails_readiness_unless_it_
 
 
 async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(core: Core) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
     core.clock.is_broken, core.clock.until = True, 1_790_000_000.0
     status, body = await ready(core)
     assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, True)
@@ -176,7 +174,6 @@ async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(cor
 
 
 async def test_a_notary_whose_clock_is_wrong_shows_too(core: Core) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
 
     async def tells_no_time(operation: Any, args: Any, kwargs: Any) -> Any:
         status = await operation(*args, **kwargs)
@@ -190,7 +187,6 @@ async def test_a_notary_whose_clock_is_wrong_shows_too(core: Core) -> None:
 
 
 async def test_a_gateway_that_drains_is_not_ready_and_alive(core: Core) -> None:
-    object.__setattr__(core.services, "policy", core.policy)
     assert (await ready(core))[1]["draining"] is False
     core.services.admission.drain()
     status, body = await ready(core)
