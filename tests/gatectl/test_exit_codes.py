@@ -147,6 +147,12 @@ def test_a_lost_call_names_the_key_to_run_it_again_with() -> None:
     assert complaint(error)["idempotency_key"] == "re 7"
 
 
+@pytest.mark.parametrize("code", ["timed_out", "connection_lost"])
+def test_a_gateway_that_does_not_answer_is_looked_at_on_its_host(code: str) -> None:
+    assert "on the gateway's host: gateway status" in line_of(Unreachable(code))
+    assert "gatectl status" not in line_of(Unreachable(code))
+
+
 def test_the_same_call_under_a_key_runs_once(gatectl: Gatectl, up: Upstream) -> None:
     asked = ("execute", "http_post", "path=keyed/once", "message=a", "--idempotency-key", "in 7")
     first, again = gatectl.done(*asked, "--json"), gatectl.done(*asked, "--json")

@@ -10,6 +10,7 @@ from gateway_client.cli.exits import Failure, ScriptExit, exit_of
 from gateway_client.contract.failures import MEANINGS
 from gateway_client.errors import ActionFailed, GatewayError, Unreachable
 
+SILENT = "look why, on the gateway's host: gateway status; see whether a change was made before you ask for it again"
 NEXT = {
     "invalid_operator_token": "check operator_key_file of the context, [[operators]] of the gateway: gatectl doctor",
     "invalid_dpop": "check public_base_url, the private key file and the clock: gatectl doctor",
@@ -87,8 +88,8 @@ NEXT = {
     "clock_error": "set the clock of the gateway's host",
     "epoch_store_unavailable": "run it again: raising the epoch twice does no harm",
     "unreachable": "is the gateway running, and is the address right? gatectl doctor",
-    "timed_out": "look before you run it again: gatectl status",
-    "connection_lost": "look before you run it again: gatectl status",
+    "timed_out": SILENT,
+    "connection_lost": SILENT,
     "protocol_violation": "is this a gateway? gatectl doctor",
     "internal_error": "report it with the trace id",
 }
