@@ -66,8 +66,9 @@ class ExporterKeeper(SideProcessKeeper):
         self._control.post(AttachEvents(), (ours.detach(),))
 
     def child_of(self, exporter_id: str) -> Child | None:
-        """The process with this id; None for an earlier process."""
-        return self._child if exporter_id == self._id else None
+        """The process with this id; None for an earlier process, also while its successor starts, which has no id
+        yet."""
+        return self._child if self._is_ready and exporter_id == self._id else None
 
     def _hear(self, message: Message) -> None:
         super()._hear(message)
