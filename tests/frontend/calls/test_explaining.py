@@ -1,6 +1,5 @@
 """An operator asks the front to explain a call: the decision, its code and rule, and the assumptions."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,7 @@ ACTIONS = (
     action("free", io={"max_request_bytes": 64, "request_schema": {"type": "object"}}),
 )  # fmt: skip
 
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with front_core(tmp_path, *ACTIONS, workers=0) as front:
-        yield front
+pytestmark = pytest.mark.front(*ACTIONS, workers=0)
 
 
 async def explained(core: Core, action_id: str = "echo", **more: Any) -> tuple[int, Any]:

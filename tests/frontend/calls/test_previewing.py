@@ -1,6 +1,5 @@
 """Previews over a whole front and a real notary: the decision, the effect, the evidence, and nothing else."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,7 @@ SENDS = {
     },
 }  # fmt: skip
 
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with front_core(tmp_path, action(preview=True), action("private"), PAY | {"preview": True}) as front:
-        yield front
+pytestmark = pytest.mark.front(action(preview=True), action("private"), PAY | {"preview": True})
 
 
 async def by_operator(core: Core, action_id: str = "pay", **more: Any) -> tuple[int, Any]:

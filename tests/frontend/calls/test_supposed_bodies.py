@@ -1,12 +1,10 @@
 """The body of a call that is explained or previewed is read as that of a call, and refused for the same reasons."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.support.front_core import Core, action, front_core
+from tests.support.front_core import Core, action
 
 SMALL: Final = action("small", io={"max_request_bytes": 64, "request_schema": {"type": "object", "required": ["n"]}})
 BODIES: Final = {
@@ -22,12 +20,7 @@ BODIES: Final = {
     "nothing of what is required": b"{ }",
 }
 
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    echo = action(preview=True)
-    async with front_core(tmp_path, echo, SMALL, workers=0) as front:
-        yield front
+pytestmark = pytest.mark.front(action(preview=True), SMALL, workers=0)
 
 
 async def explained(core: Core, request: bytes, action_id: str = "echo") -> tuple[int, Any]:

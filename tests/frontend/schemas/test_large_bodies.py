@@ -2,9 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from frontend.limits.rates import TooMuch
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
 from frontend.schemas.validator import Validator
-from tests.support.front_core import Core, action, front_core
+from tests.support.front_core import Core, action
 from tests.support.worker_desk import DEADLINE, until
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "number"}}}, "required": ["n"]}
@@ -52,10 +50,7 @@ class Slow:
         self._go.set()
 
 
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with front_core(tmp_path, ECHO) as running:
-        yield running
+pytestmark = pytest.mark.front(ECHO)
 
 
 async def test_others_are_answered_while_a_megabyte_of_floats_is_validated(core: Core) -> None:

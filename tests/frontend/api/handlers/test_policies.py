@@ -1,6 +1,5 @@
 """Policy and allowlist as operators see and change them, over real rules in a real policy process."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,7 @@ GRANT, REVOKE, ALLOWLIST = (f"/v1/admin/policy/{name}" for name in ("grant", "re
 ME = "dev:anonymous"
 LONG = "x" * 257
 
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with policed(tmp_path, is_real=True) as front:
-        yield front
+pytestmark = pytest.mark.policed(is_real=True)
 
 
 async def call(core: Core, action_id: str) -> tuple[int, Any]:

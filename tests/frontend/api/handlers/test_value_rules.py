@@ -1,27 +1,19 @@
 """Thresholds and caps as operators see and change them, over the admin socket's routes."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.coded import Coded
 from tests.support.front_core import Core, action
-from tests.support.policed import policed
 
 THRESHOLDS, CAPS = "/v1/admin/policy/thresholds", "/v1/admin/policy/caps"
 OPEN = {"max_request_bytes": 8192, "request_schema": {"type": "object"}}
 BOUND = {"action_id": "pay", "pointer": "/amount", "hold_above": 100}
 CAP = {"action_id": "pay", "pointer": "/amount", "per": "all", "window_seconds": 60, "deny_above": 0.5}
 
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    pay = action("pay", policy_input=["/amount"], io=OPEN)
-    async with policed(tmp_path, pay, is_real=True, data={"allowlist": {}}) as front:
-        yield front
+pytestmark = pytest.mark.policed(action("pay", policy_input=["/amount"], io=OPEN), is_real=True, data={"allowlist": {}})
 
 
 async def paid(core: Core, amount: object = 1) -> int:
