@@ -1,7 +1,5 @@
 """Calls that are decided by their values: over rules in a real policy process, and by thresholds beside them."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,9 @@ RULES = {
         {"pointer": "/currency", "deny_unless_in": ["EUR", "USD"]},
     ]
 }  # fmt: skip
+BESIDE: dict[str, Any] = {"allowlist": {}, "thresholds": RULES}
 
-
-def gateway(folder: Path, **data: Any) -> AbstractAsyncContextManager[Core]:
-    return policed(folder, PAY, action("echo"), data={"allowlist": {}, "thresholds": RULES} | data)
-
-
-@pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with gateway(tmp_path) as front:
-        yield front
+pytestmark = pytest.mark.policed(PAY, action("echo"), data=BESIDE)
 
 
 async def paid(core: Core, amount: object, **more: object) -> tuple[int, str | None]:
@@ -67,7 +58,7 @@ async def test_a_threshold_never_makes_an_answer_of_policy_milder(core: Core) ->
 
 
 async def test_the_allowlist_lifts_a_threshold_s_hold_and_no_denial(tmp_path: Path) -> None:
-    async with gateway(tmp_path, allowlist={"pay": {"dev:anonymous": True}}) as core:
+    async with policed(tmp_path, PAY, data=BESIDE | {"allowlist": {"pay": {"dev:anonymous": True}}}) as core:
         assert await paid(core, 500) == (200, "allow")
         assert await paid(core, 5000) == (403, "threshold")
 
