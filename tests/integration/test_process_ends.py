@@ -145,28 +145,19 @@ def served_by(gate: Gateway) -> int:
     return max((int(name.rsplit(" ", 1)[1]) for name in names), default=0)
 
 
-recycling = own_gateway(
-    "[limits]\nworker_wait_seconds = 300\n[workers]\nrecycle_after_calls = 3\ncompute = {min_spare = 1, max = 1}\n",
+isolating = own_gateway(
+    "[limits]\nworker_wait_seconds = 300\n[workers]\ncompute = {min_spare = 1, max = 1}\n",
     example("text_digest", action_id="alone", isolation="process", **PATIENT), spin={"isolation": "process"},
 )  # fmt: skip
 """A gateway with one compute worker at a time, and two actions that take a fresh one for every call."""
 
 
-def test_a_worker_is_replaced_after_its_share_of_calls_and_no_call_notices(recycling: Gateway) -> None:
-    agent, before = recycling.agent(), wait_for(lambda: served_by(recycling), "a worker with its name")
-    for number in range(12):
-        answer = agent.execute("text_digest", {"text": str(number)})
-        assert answer.status_code == 200, answer.text
-    wait_for(lambda: served_by(recycling) == before + 4, "the fourth worker after that")
-    assert "SIGKILL" not in recycling.log.read_text()
-
-
-def test_an_isolated_action_gets_a_fresh_worker_for_every_call(recycling: Gateway) -> None:
-    agent = recycling.agent()
-    before = wait_for(lambda: served_by(recycling), "a worker")
+def test_an_isolated_action_gets_a_fresh_worker_for_every_call(isolating: Gateway) -> None:
+    agent = isolating.agent()
+    before = wait_for(lambda: served_by(isolating), "a worker")
     for number in range(5):
         assert agent.execute("alone", {"text": str(number)}).status_code == 200
-    wait_for(lambda: served_by(recycling) >= before + 5, "the fifth worker after that")
+    wait_for(lambda: served_by(isolating) >= before + 5, "the fifth worker after that")
     calls = [Background(lambda: agent.execute("spin", {"seconds": 0.1})) for _ in range(4)]
     assert {call.status() for call in calls} == {200}
-    assert len(recycling.children("worker compute")) <= 2
+    assert len(isolating.children("worker compute")) <= 2
