@@ -11,21 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
 
 from ipc.process.exits import Exit
 from tests.support.background import Background, in_flight
 from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.key_files import (
-    PURPOSES,
-    follow,
-    keys_command,
-    lease_key_ids,
-    new_key,
-    rotations,
-)
+from tests.support.key_files import PURPOSES, follow, keys_command, lease_key_ids, new_key, rotations
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests
 from tests.support.pace import Paces
 from tests.support.processes import GATEWAY
@@ -135,24 +127,6 @@ def test_no_call_fails_while_each_key_is_followed_by_another(gate: Production) -
     ]
     assert {receipt["signature_status"] for receipt in shown} == {"verified"}
     assert len({receipt["signing_key_id"] for receipt in shown}) == 2
-
-
-def test_public_sets_show_the_current_key_first_and_nothing_private(gate: Production, before: dict[str, Any]) -> None:
-    for purpose, path, members in (
-        ("lease", "/.well-known/jwks.json", {"kty", "crv", "x", "y", "kid", "use", "alg"}),
-        ("receipt", "/v1/receipt-keys", {"kty", "crv", "x", "kid", "use", "alg"}),
-    ):
-        answer = gate.http.get(path) if purpose == "lease" else gate.operator().get(path)
-        keys = answer.json()["keys"]
-        assert [key["kid"] for key in keys[:2]] == [rotations(gate, purpose)[0]["key_id"], before[purpose]]
-        assert len({key["kid"] for key in keys}) == len(keys)
-        assert {frozenset(key) for key in keys} == {frozenset(members)}
-        assert answer.headers["Cache-Control"] == "no-store"
-    assert gate.events(event_type="ReceiptKeysRead", limit=1)[0]["principal"] == "operator:ann"
-    token = gate.agent().token
-    keys = gate.http.get("/.well-known/jwks.json").json()
-    signing_key = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(token)["kid"]]
-    assert jwt.decode(token, signing_key, algorithms=["ES256"], audience="action-gateway")["sub"] == PRINCIPAL
 
 
 def test_keys_list_shows_every_key_with_its_state(gate: Production, before: dict[str, Any]) -> None:
