@@ -19,7 +19,7 @@ from ipc.messages.checking import Asking, ExplainedInput
 from ipc.process.exits import Exit
 from ipc.settings import Settings
 from supervisor.children.helpers import Helpers
-from supervisor.commands.named import add_gateway
+from supervisor.commands.named import add_gateway, refuse_other_folders
 from supervisor.commands.rotation import load_named
 from supervisor.dev.policy import with_own_policy
 from supervisor.refusal import Refused
@@ -117,6 +117,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)
         return None
+    refuse_other_folders(options, loaded.settings)
     is_own = options.state_dir is not None and loaded.document.is_default(("policy_dir",))
     return with_own_policy(loaded.settings) if is_own else loaded.settings
 

@@ -11,7 +11,7 @@ from ipc.process.exits import Exit
 from ipc.texts.visible import visible
 from supervisor.commands import Commands
 from supervisor.commands.inspect.action_rollback import roll_back
-from supervisor.commands.named import add_gateway, named_settings
+from supervisor.commands.named import add_gateway, named_settings, refuse_other_folders
 from supervisor.life.archive import ArchiveDamaged, ManifestArchive, ManifestVersion
 from supervisor.refusal import Refused
 
@@ -85,5 +85,6 @@ def _rollback(options: argparse.Namespace) -> int:
     settings = named_settings(options)
     if settings is None:
         return Exit.CONFIG
+    refuse_other_folders(options, settings)
     print(roll_back(settings, options.action, options.to, os.environ))
     return Exit.OK
