@@ -4,6 +4,7 @@ Keeps no more than the event that has begun; the reader of the body bounds its b
 bounded here. Reconnects never.
 """
 
+import codecs
 import re
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ class EventStream:
         self._is_wanted = is_wanted
         self._rest = bytearray()
         self._searched = 0
+        self._has_begun = False
         self._ended_in_cr = False
         self._data: list[bytes] = []
         self._event = b""
@@ -34,7 +36,8 @@ class EventStream:
         self._rest += piece
         begin = 0
         while (end := _LINE_END.search(self._rest, max(begin, self._searched))) is not None:
-            line = bytes(self._rest[begin : end.start()])
+            line = bytes(self._rest[begin : end.start()]).removeprefix(b"" if self._has_begun else codecs.BOM_UTF8)
+            self._has_begun = True
             begin = end.end()
             self._ended_in_cr = end.group() == b"\r" and begin == len(self._rest)
             if self._line(line):

@@ -75,6 +75,11 @@ def test_events_are_read_with_each_end_of_a_line(bench: Bench, line_end: bytes, 
     assert called(bench, calling(reply)).outcome == "success"
 
 
+def test_a_byte_order_mark_before_the_first_event_is_skipped(bench: Bench) -> None:
+    body = b"\xef\xbb\xbf" + b"data: " + result(1, GOOD) + b"\n\n"
+    assert called(bench, calling(("200 OK", EVENTS, body))).outcome == "success"
+
+
 def test_the_first_answer_counts(bench: Bench) -> None:
     other = {"content": [], "isError": True}
     done = called(bench, calling(("200 OK", EVENTS, event(result(1, GOOD)) + event(result(1, other)))))
