@@ -6,6 +6,7 @@ earlier call from the ledger. A running gateway is neither asked nor changed.
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import msgspec
 from ipc.messages.checking import Asking, ExplainedInput
 from ipc.process.exits import Exit
 from ipc.settings import Settings
+from ipc.texts.canonical import MAX_SAFE_INTEGER
 from supervisor.children.helpers import Helpers
 from supervisor.commands.named import add_gateway, refuse_other_folders
 from supervisor.commands.rotation import load_named
@@ -65,10 +67,20 @@ def add_options(parser: argparse.ArgumentParser, default_folder: str) -> None:
     parser.add_argument("--action", metavar="ACTION", help="the action that the principal would call")
     parser.add_argument("--request", type=Path, metavar="FILE", help="body of the call (JSON; default {})")
     parser.add_argument(
-        "--calls-remaining", type=int, metavar="N", help="calls left in the budget; default: a lease without a budget"
+        "--calls-remaining",
+        type=_calls,
+        metavar="N",
+        help="calls left in the budget; default: a lease without a budget",
     )
     parser.add_argument("--policy", type=Path, metavar="DIR", help=f"policy folder (default {default_folder})")
     add_gateway(parser)
+
+
+def _calls(text: str) -> int:
+    """As many calls as a lease may have. Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch("[0-9]{1,16}", text) or int(text) > MAX_SAFE_INTEGER:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {MAX_SAFE_INTEGER}")
+    return int(text)
 
 
 @contextmanager

@@ -99,6 +99,8 @@ def test_a_call_that_policy_would_never_see_is_no_question(folder: Path) -> None
     assert "--principal and --action go together" in refusal(folder, "--principal", "p")
     assert "give one of them" in refusal(folder, *BILLING, "--policy", "policy")
     assert "cannot be read" in refusal(folder, *BILLING, "--request", "nowhere.json")
+    for number in ("-1", "9007199254740992", "x"):
+        assert "--calls-remaining: " in refusal(folder, *BILLING, "--calls-remaining", number)
     (folder / "long.json").write_text((folder / "request.json").read_text() + " " * 65536)
     assert "body_too_large (max_request_bytes of the action)" in refusal(folder, *BILLING, "--request", "long.json")
 
