@@ -6,6 +6,7 @@ different question explains nothing.
 
 import codecs
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "action_trust_verdict": ("digest_ok", "mismatch", "not_registered"),
     "egress_profile": ("none", "direct_allowlist", "proxy_allowlist"),
 }
-_MAX_CALLS = 2**53 - 1
+_MAX_CALLS = _MAX_INTEGER = 2**53 - 1
+_NUMBERS = "numbers of a double, whole ones between -(2^53 - 1) and 2^53 - 1"
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]')
 
 
@@ -99,6 +101,8 @@ def _check(document: Mapping[str, Any], lines: Mapping[str, int], report: Report
             report.add(0, name, f"{name} is missing.", f"Add it: {says}.")
         elif not _fits(document[name], says):
             report.wrong(lines.get(name, 0), name, document[name], f"must be {says}", "Write it so.")
+        elif says == VALUES and not all(map(_is_in_calls, document[name].values())):
+            report.wrong(lines.get(name, 0), name, document[name], f"must hold {_NUMBERS}", "No call has another.")
         elif name in WORDS and document[name] not in WORDS[name]:
             rule = f"must be one of {', '.join(WORDS[name])}"
             report.wrong(lines.get(name, 0), name, document[name], rule, did_you_mean(document[name], WORDS[name]))
@@ -133,6 +137,12 @@ def _fits(value: object, says: str) -> bool:
 def _is_value(value: object) -> bool:
     items = value if isinstance(value, list) else [value]
     return len(items) <= MAX_SCALARS and not any(isinstance(item, dict | list) for item in items)
+
+
+def _is_in_calls(value: object) -> bool:
+    """False for numbers that the body of a call can't have (RFC 7493)."""
+    numbers = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, int | float)]
+    return all(abs(one) <= _MAX_INTEGER if isinstance(one, int) else math.isfinite(one) for one in numbers)
 
 
 def _keys(text: str) -> list[tuple[int, str, int]]:

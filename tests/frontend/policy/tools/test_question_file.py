@@ -49,6 +49,8 @@ def test_the_fields_are_those_of_a_question() -> None:
         ('"principal": "agent"', '"principal": "a", "principal": "b"', 'q.json:2  "principal" stands here twice.'),
         ('"agent"', "agent", "q.json:2  this is not JSON: Expecting value."),
         ('"agent"', "NaN", 'q.json  this is not JSON that policy could be asked with: "NaN is not JSON".'),
+        ('"request": {}', '"request": {"/a": 9007199254740992}', "must hold numbers of a double, whole ones between"),
+        ('"request": {}', '"request": {"/a": ["b", 1e400]}', "must hold numbers of a double, whole ones between"),
         ('"agent"', r'"\ud800"', "q.json  this is not JSON that policy could be asked with: "),
     ],
 )  # fmt: skip
