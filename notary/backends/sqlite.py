@@ -246,8 +246,16 @@ class SqliteDatabase:
                 self.close()
 
     def _sentence(self, error: Exception) -> str:
-        full = f"; its volume is full: {_FULL_PAGE}" if _is_full(self.path.parent) else ""
-        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}{full}"
+        why = f"; its volume is full: {_FULL_PAGE}" if _is_full(self.path.parent) else ""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            files = (self.path, self._wal, self.path.parent)
+            others = [one for one in files if os.access(one, os.F_OK) and not _is_writable(one)]
+            why = f"; this user may not write {others[0]}" if others else why
+        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}{why}"
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.R_OK | os.W_OK, effective_ids=True)
 
 
 def _is_full(folder: Path) -> bool:

@@ -44,8 +44,11 @@ def outcome(perform: Callable[[Settings], str]) -> int:
         told, code = str(error), Exit(error.exit_code)
     except RolledBack as error:
         told, code = str(error), Exit.ROLLED_BACK
-    except (DatabaseGone, StoreGone, sqlite3.Error, OSError) as error:
+    except (DatabaseGone, StoreGone, sqlite3.Error) as error:
         told, code = str(error), Exit.UNAVAILABLE
+    except OSError as error:
+        name = "" if error.filename is None else f"{error.filename}: "
+        told, code = f"{name}{error.strerror}.", Exit.UNAVAILABLE
     except ValueError as error:
         told, code = str(error), Exit.CONFIG
     print(told, file=sys.stderr)

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -277,6 +278,26 @@ def test_damage_is_a_failure_and_not_an_answer(database: SqliteDatabase) -> None
         file.write(os.urandom(4096 * 50))
     with pytest.raises(DatabaseGone, match=r"malformed|not a database"):
         names(database)
+
+
+def test_a_file_that_belongs_to_another_user_is_told_as_that() -> None:
+    """As after a restore by root: SQLite says no more than that it can't open the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "db"
+        database = SqliteDatabase(path, table, FileLimits(reserved_pages=0))
+        database.open()
+        database.close()
+        Path(folder).chmod(0o755)
+        path.chmod(0)
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(DatabaseGone, match=f"unable to open database file; this user may not write {path}"):
+                SqliteDatabase(path, table, FileLimits(reserved_pages=0)).open()
+        finally:
+            if is_root:
+                os.seteuid(0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")

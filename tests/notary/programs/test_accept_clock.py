@@ -121,6 +121,18 @@ def test_a_hold_of_the_time_ahead_gives_back_what_its_caps_count(notary: Running
     assert used(notary) == ()
 
 
+def test_a_file_that_can_not_be_read_is_named(notary: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    notary.clock.time = time.time()
+    grow(notary)
+    notary.stop()
+    file = notary.folder / "checkpoints"
+    file.unlink()
+    file.mkdir()  # as a container's volume leaves one in the place of a file
+    with standard_input(msgspec.json.encode(notary.settings)):
+        assert main(["--reason", REASON]) == Exit.UNAVAILABLE
+    assert capsys.readouterr().err == f"{file}: Is a directory.\n"
+
+
 def test_a_clock_that_is_right_is_nothing_to_accept(notary: Running, capsys: pytest.CaptureFixture[str]) -> None:
     notary.clock.time = time.time()
     grow(notary)
