@@ -255,3 +255,8 @@ def remove_unfinished(path: Path) -> None:
         for name in os.listdir(path.parent):
             if name.startswith(prefix) and _RANDOM.fullmatch(name[len(prefix) :]):
                 (path.parent / name).unlink(missing_ok=True)
+
+
+def partial_of(target: Path, pid: int) -> Path:
+    """The folder that becomes `target` once it is whole, of the command with this process id."""
+    return target.with_name(f".{target.name}.{pid}.partial")

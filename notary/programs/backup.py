@@ -24,7 +24,7 @@ import msgspec
 
 from ipc.process.clock import iso
 from ipc.process.exits import Exit
-from ipc.process.private_files import PrivateFileError, read_private, sync_folder, write_private
+from ipc.process.private_files import PrivateFileError, partial_of, read_private, sync_folder, write_private
 from ipc.settings import Settings
 from notary import checkpoint_file, event_export
 from notary.backends.sqlite import connect
@@ -62,7 +62,7 @@ def back_up(settings: Settings, target: Path, *, with_keys: bool) -> str:
         )
     if os.path.lexists(target):
         raise NotBackedUp(f"{target} is there already; nothing was written. Name a folder that is not.")
-    made = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    made = partial_of(target, os.getppid())
     made.mkdir(mode=0o700)
     try:
         exported = Path(settings.state_dir) / event_export.FILE_NAME
