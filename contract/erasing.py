@@ -6,7 +6,7 @@ from .noun import NeverNull, Noun
 class ErasedValues(Noun, frozen=True, kw_only=True):
     """The outcome of one request. Where `next` is a number, repeat the request with that number as `after`."""
 
-    erased: NeverNull[int]
+    erased: int
     """Values that were erased by this request."""
     waiting: NeverNull[int]
     """Calls that wait for a person or run; they keep their values until they end."""

@@ -193,6 +193,15 @@ def test_a_malformed_answer_fails_with_a_named_error(gatectl: Gatectl) -> None:
     assert ran.err.startswith("gatectl: protocol_violation: ")
 
 
+def test_an_answer_that_does_not_say_how_much_was_erased_is_no_success(gatectl: Gatectl) -> None:
+    with scripted_gateway({"POST /v1/admin/evidence/erase": (200, {})}) as server:
+        ran = pointed_at(gatectl, server.url).here(
+            "evidence", "erase", "--principal", "p", "--reason", "asked", "--yes"
+        )
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("gatectl: protocol_violation: erased values has no erased")
+
+
 def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_path: Path) -> None:
     request = tmp_path / "request.json"
     request.write_text('{"to": "acct-7", "amount_cents": 29000, "currency": "EUR"}')

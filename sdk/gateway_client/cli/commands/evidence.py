@@ -41,7 +41,7 @@ def erase(
             told = operator.erase_evidence(
                 reason, event_id=event_id, principal=principal, before=until, after=following
             )  # fmt: skip
-            erased, waiting, following = erased + (told.erased or 0), waiting + (told.waiting or 0), told.next
+            erased, waiting, following = erased + told.erased, waiting + (told.waiting or 0), told.next
             sealed = told.sealed or ()
     if desk.is_json:
         desk.out.document({"erased": erased, "waiting": waiting, "sealed": list(sealed)})
