@@ -75,6 +75,8 @@ def test_doctor_sends_nobody_back_to_itself(gatectl: Gatectl) -> None:
     (row,) = [one for one in ran.json["checks"] if one["check"] == "credential"]
     mend = "check operator_key_file of the context, [[operators]] of the gateway"
     assert (row["result"], row["mend"]) == ("fail", mend)
+    away = gatectl.here("--address", "http://127.0.0.1:1", "doctor", "--json")
+    assert [one["check"] for one in away.json["checks"] if "gatectl doctor" in (one["mend"] or "")] == []
 
 
 @pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])

@@ -186,7 +186,8 @@ def _operated(desk: CliContext) -> Iterator[CheckRow]:
             yield from _readiness(operator)
     except (GatewayError, Failure) as error:
         text, _, mend = line_of(error).removeprefix("gatectl: ").partition(" - ")
-        yield CheckRow("credential", FAIL, text, mend.removesuffix(": gatectl doctor") or "mend what fails above")
+        mend = mend.removesuffix("gatectl doctor").rstrip(": ")
+        yield CheckRow("credential", FAIL, text, mend or "mend what fails above")
         return
     if status.weakened:
         yield CheckRow("settings", WARN, f"weakened: {plain(status.weakened)}", "fine for trying; not in production")
