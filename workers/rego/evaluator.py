@@ -91,7 +91,10 @@ class CompiledPolicy:
         """The value of one rule as JSON text, None when it is undefined. Raises EvaluationError, NotAValue."""
         value = Input(document)
         try:
-            if _lib.regoSetInput(self._interpreter._impl, value.pointer):
+            failed = _lib.regoSetInput(self._interpreter._impl, value.pointer)
+            if not failed and value.text is not None:
+                failed = _lib.regoSetInputTerm(self._interpreter._impl, value.text)
+            if failed:
                 raise EvaluationError("the engine refused the input")
         finally:
             value.free()

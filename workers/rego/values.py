@@ -7,6 +7,7 @@ strings are escaped here, exactly as `canonical_json` writes the data. Never rea
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -48,8 +49,12 @@ class Input:
     def __init__(self, document: dict[str, Any]) -> None:
         """Build it. Raises NotAValue for anything but JSON values (integers of 64 bits, strings of Unicode scalars)."""
         self.pointer: int = _lib.regoNewInput()
+        self.text: bytes | None = None
+        """The document as a term, where `pointer` has it with other numbers."""
         try:
             _put(self.pointer, document)
+            if not _keeps_numbers(document):
+                self.text = canonical_json(document).encode()
         except UnicodeEncodeError:
             self.free()
             raise NotAValue("a string holds half a surrogate pair") from None
@@ -60,6 +65,15 @@ class Input:
     def free(self) -> None:
         """Give the memory back; the object is of no use afterwards."""
         _lib.regoFreeInput(self.pointer)
+
+
+def _keeps_numbers(value: Any) -> bool:
+    """False for a number that rego-cpp's interface rounds: it writes them with six decimal places."""
+    if isinstance(value, float):  # the smallest ones fail as a term, and stay 0
+        return float(f"{value:f}") == value or abs(value) < sys.float_info.min
+    if isinstance(value, dict):
+        return all(map(_keeps_numbers, value.values()))
+    return not isinstance(value, list) or all(map(_keeps_numbers, value))
 
 
 def _put(target: int, value: Any) -> None:

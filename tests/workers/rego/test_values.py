@@ -37,6 +37,16 @@ def echo() -> CompiledPolicy:
 @given(document=st.dictionaries(texts, json_values, max_size=5))
 def test_an_input_document_comes_back_as_it_was(echo: CompiledPolicy, document: dict[str, Any]) -> None:
     assert json.loads(echo.evaluate(document)) == document
+    with_fine_number = {**document, "n": 1e-07}
+    assert json.loads(echo.evaluate(with_fine_number)) == with_fine_number
+
+
+@pytest.mark.parametrize(
+    ("value", "than"), [(100.0000001, "100"), (1e-07, "0"), (5e-324, "-1"), (0.1234567, "0.123456"), (1e300, "1e299")]
+)
+def test_a_number_of_the_request_is_compared_with_all_its_digits(value: float, than: str) -> None:
+    policy = CompiledPolicy({"gateway.rego": HEADER + f"decision := input.n > {than}\n"}, "{}")
+    assert policy.evaluate({"n": value, "s": ["\x7f", 'a"b\\']}) == "true"
 
 
 @given(name=texts, other=texts)
