@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from ipc.settings import Settings
@@ -16,16 +17,20 @@ from supervisor.settings.problems import Problem
 from supervisor.state_dir import state_dir_trouble, trouble_above
 
 _OTHERS_WRITE = 0o022
+_MOST_FILES = 10_000
+"""Of one folder that are looked at."""
 _SQLITE = b"SQLite format 3\0"
 """The first bytes of a database file (https://www.sqlite.org/fileformat.html, "Magic Header String")."""
 
 
 def place_problems(loaded: Loaded) -> list[Problem]:
-    """Problems of the state directory, the ledger's folder, the proxy's list and the sockets, at the settings that name
-    them."""
+    """Problems of the state directory, the ledger's folder, manifests, policy, the proxy's list and the sockets, at the
+    settings that name them."""
     settings = loaded.judged
     assert settings is not None
     told = []
+    if not settings.dev_mode and loaded.document.file:
+        told += [loaded.document.problem((), f"{text}.", mend) for text, mend in _closed(Path(loaded.document.file))]
     for name, place, look in _places(settings, loaded):
         path = tuple(name.split("."))
         try:
@@ -55,6 +60,9 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
             Path(settings.egress.proxy_allowlist_file),
             partial(_allow_list, guarded=settings.guarded),
         )
+    for name in () if settings.dev_mode else ("manifests_dir", "policy_dir"):
+        if loaded.is_judged(name):
+            yield name, Path(getattr(settings, name)), _closed
     for name in ("listen_uds_path", "listen_admin_uds_path"):
         # A dev gateway chooses places for the sockets that are not configured.
         if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
@@ -137,6 +145,17 @@ def _allow_list(path: Path, guarded: Iterable[str]) -> Iterator[tuple[str, str]]
         yield f"{path} is {kind}", "Move it away, or name the file itself."
     elif status.st_uid != os.geteuid():
         yield f"{path} belongs to another user (uid {status.st_uid})", "Run this as the gateway's user, or use chown."
+
+
+def _closed(file_or_folder: Path) -> Iterator[tuple[str, str]]:
+    """SECURITY: whoever writes here decides what is allowed. The top of a volume may be open (`trouble_above`)."""
+    for place in islice(chain([file_or_folder], file_or_folder.rglob("*")), _MOST_FILES):
+        if not place.exists():
+            continue
+        mode = place.stat().st_mode
+        if mode & stat.S_IWOTH and not (stat.S_ISDIR(mode) and (mode & stat.S_ISVTX or place.is_mount())):
+            yield f"{place} can be written by every user of this host", f"Run chmod -R o-w {file_or_folder}."
+            return
 
 
 def _usable(folder: Path) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from supervisor.settings.checks.places import place_problems
 from supervisor.settings.config import check, open_document
@@ -34,6 +35,23 @@ def test_a_private_folder_is_no_problem_with_or_without_a_list_and_stays_unchang
     (tmp_path / "squid" / "domains").write_text("whatever\n")
     assert problems(tmp_path) == []
     assert (tmp_path / "squid" / "domains").read_text() == "whatever\n"
+
+
+@pytest.mark.parametrize("open_to_all", ["gateway.toml", "policy", "policy/team/rules.rego", "actions/pay.yaml"])
+def test_files_that_decide_and_that_every_user_may_write_are_said(tmp_path: Path, open_to_all: str) -> None:
+    (tmp_path / "squid").mkdir(mode=0o755)
+    (tmp_path / "policy" / "team").mkdir(parents=True)
+    (tmp_path / "actions").mkdir()
+    for name in ("policy/team/rules.rego", "actions/pay.yaml"):
+        (tmp_path / name).touch()
+    config = f'policy_dir = "policy"\nmanifests_dir = "actions"\n{CONFIG}'
+    assert problems(tmp_path, config) == []
+    (tmp_path / open_to_all).chmod(0o666 | (tmp_path / open_to_all).stat().st_mode)
+    (told,) = problems(tmp_path, config)
+    assert f"ETC/{open_to_all} can be written by every user of this host. Run chmod -R o-w ETC/" in told
+    loaded = check(*open_document(tmp_path / "gateway.toml", {}))
+    assert loaded.judged is not None
+    assert place_problems(replace(loaded, judged=replace(loaded.judged, dev_mode=True))) == []
 
 
 def _give_away(path: Path) -> None:
