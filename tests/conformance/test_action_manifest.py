@@ -10,6 +10,7 @@ from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row, rows
 from tests.conformance.proxied import Proxied
 from tests.conformance.shapes import RISKS, is_integer, is_sha256
+from tests.support.upstream import Upstream
 
 View = dict[str, Any]
 
@@ -61,9 +62,10 @@ def test_secrets_are_declared_and_never_told(gate: Deployment, manifest: View) -
 
 
 @row("action-manifest/egress-proxy_allowlist")
-def test_an_action_may_go_out_through_the_proxy(proxied: Proxied) -> None:
+def test_an_action_may_go_out_through_the_proxy(proxied: Proxied, up: Upstream) -> None:
     manifest = proxied.gate.client.get("/v1/actions/proxied_fetch").json()
     assert manifest["egress"]["profile"] == "proxy_allowlist"
     answer = proxied.gate.agent().execute("proxied_fetch", {"path": "by-proxy"})
     assert (answer.status_code, answer.json()["verification_outcome"]) == (200, "verified")
     proxied.was_asked(200, "proxied_fetch")
+    assert not {"via", "x-forwarded-for", "forwarded"} & set(up.seen[-1].headers)

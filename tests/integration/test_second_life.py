@@ -4,6 +4,7 @@ One gateway lives twice for all of these tests, which come in the order of its s
 """
 
 import json
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -130,6 +131,14 @@ def test_what_was_revoked_and_granted_still_is(life: Life, agent: Bearer, operat
 def test_what_was_learned_is_known(life: Life, agent: Bearer, operator: Bearer) -> None:
     assert agent.execute("any_host", FETCH).status_code == 200
     assert operator.post("/v1/admin/domains", RULE).json() == {"error": "domain_already_exists"}
+
+
+def test_while_it_drains_the_operator_goes_on(life: Life, operator: Bearer) -> None:
+    assert operator.post("/v1/admin/drain").status_code == 200
+    assert operator.post("/v1/admin/reload").status_code == 200
+    assert change(operator, "grant", "spin")[-1] == "text_digest"
+    assert operator.get("/v1/admin/status").json()["status"] == "draining"
+    assert life.gate.stop(signal.SIGTERM) == 0
 
 
 def test_a_broken_file_of_what_was_learned_keeps_it_from_starting(life: Life) -> None:

@@ -4,16 +4,22 @@ import os
 import signal
 import time
 from functools import partial
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.background import Background, HeldCall
+from tests.support.background import Background, HeldCall, in_flight
 from tests.support.gateway import Bearer, Gateway, wait_for
+from tests.support.manifests import ENDLESS
 from tests.support.own_gateway import own_gateway
 from tests.support.upstream import Upstream
 
-gate = own_gateway()
+SPIN = {"fuel": 0, "memory_mb": 0, "seconds": 250}
+"""Ends when its worker or its front does."""
+
+
+gate = own_gateway(spin=ENDLESS)
 """A gateway whose processes are killed one after the other."""
 
 
@@ -40,6 +46,30 @@ def test_a_killed_process_is_replaced_and_calls_go_on(gate: Gateway, title: str)
 
     wait_for(serves, "calls through the successor")
     wait_for(lambda: {one.pid for one in gate.children(title)} - victims, "the successor")
+
+
+def test_a_killed_front_is_replaced_and_its_call_shows_as_unresolved(gate: Gateway) -> None:
+    """How soon: tests/chaos measures it."""
+    agent, before = gate.agent(), unresolved(gate)
+    call = Background(lambda: agent.execute("spin", SPIN))
+    wait_for(lambda: in_flight(gate) == 1, "a call in flight")
+    wait_for(lambda: unresolved(gate) == before + 1, "its intent")
+    gate.child("front").kill()
+    assert call.status() == 0
+    wait_for(lambda: _ignoring_loss(lambda: gate.http.get("/readyz")), "a successor that answers")
+    wait_for(lambda: gate.http.get("/readyz").status_code == 200, "a successor that is ready")
+    assert unresolved(gate) == before + 1
+    newest = max(gate.operator().get("/v1/admin/intents").json()["intents"], key=lambda intent: intent["dispatched_at"])
+    assert newest["action_id"] == "spin"
+    assert agent.execute("text_digest", {"text": "again"}).status_code == 200
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def _ignoring_loss(call: Any) -> Any:
+    try:
+        return call()
+    except httpx.TransportError:
+        return None
 
 
 def test_a_notary_killed_in_calls_is_asked_again_and_they_are_answered_and_recorded_once(
