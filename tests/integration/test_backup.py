@@ -1,6 +1,6 @@
 """The drill: a backup of a gateway under load, put back elsewhere, verified, and gone on from.
 
-What is in one, and that one which fails leaves nothing, stands in tests/notary/programs/test_backup.py.
+tests/notary/programs/test_backup.py tests the files of a backup, and that a failed one leaves nothing.
 """
 
 import shutil

@@ -77,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser, default_folder: str) -> None:
 
 
 def _calls(text: str) -> int:
-    """As many calls as a lease may have. Raises argparse.ArgumentTypeError."""
+    """A count of calls that a lease may have. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,16}", text) or int(text) > MAX_SAFE_INTEGER:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {MAX_SAFE_INTEGER}")
     return int(text)

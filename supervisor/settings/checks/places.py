@@ -18,7 +18,7 @@ from supervisor.state_dir import state_dir_trouble, trouble_above
 
 _OTHERS_WRITE = 0o022
 _MOST_FILES = 10_000
-"""Of one folder that are looked at."""
+"""The check looks at no more files of one folder."""
 _SQLITE = b"SQLite format 3\0"
 """The first bytes of a database file (https://www.sqlite.org/fileformat.html, "Magic Header String")."""
 
@@ -148,7 +148,7 @@ def _allow_list(path: Path, guarded: Iterable[str]) -> Iterator[tuple[str, str]]
 
 
 def _closed(file_or_folder: Path) -> Iterator[tuple[str, str]]:
-    """SECURITY: whoever writes here decides what is allowed. The top of a volume may be open (`trouble_above`)."""
+    """SECURITY: a writer of these files changes what is allowed. The top of a volume may be open (`trouble_above`)."""
     for place in islice(chain([file_or_folder], file_or_folder.rglob("*")), _MOST_FILES):
         if not place.exists():
             continue
