@@ -29,8 +29,9 @@ def place_problems(loaded: Loaded) -> list[Problem]:
     settings = loaded.judged
     assert settings is not None
     told = []
-    if not settings.dev_mode and loaded.document.file:
-        told += [loaded.document.problem((), f"{text}.", mend) for text, mend in _closed(Path(loaded.document.file))]
+    if not settings.dev_mode and (file := loaded.document.file):
+        for text, mend in _closed(Path(file)):
+            told.append(loaded.document.problem((), f"{text.replace(file, 'this file', 1)}.", mend))
     for name, place, look in _places(settings, loaded):
         path = tuple(name.split("."))
         try:

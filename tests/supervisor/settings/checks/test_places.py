@@ -48,7 +48,8 @@ def test_files_that_decide_and_that_every_user_may_write_are_said(tmp_path: Path
     assert problems(tmp_path, config) == []
     (tmp_path / open_to_all).chmod(0o666 | (tmp_path / open_to_all).stat().st_mode)
     (told,) = problems(tmp_path, config)
-    assert f"ETC/{open_to_all} can be written by every user of this host. Run chmod -R o-w ETC/" in told
+    named = "this file" if open_to_all == "gateway.toml" else f"ETC/{open_to_all}"
+    assert f" {named} can be written by every user of this host. Run chmod -R o-w ETC/" in told
     loaded = check(*open_document(tmp_path / "gateway.toml", {}))
     assert loaded.judged is not None
     assert place_problems(replace(loaded, judged=replace(loaded.judged, dev_mode=True))) == []
